@@ -1,0 +1,1 @@
+//! What every Fairlead process needs around its core: tasks, settings, telemetry, watches, writes, leadership.

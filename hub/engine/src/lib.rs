@@ -1,0 +1,9 @@
+//! The admission engine: which workload runs where, with what quota, and why.
+
+#![deny(
+    clippy::iter_over_hash_type,
+    clippy::float_arithmetic,
+    clippy::float_cmp,
+    clippy::disallowed_types,
+    clippy::wildcard_enum_match_arm
+)]

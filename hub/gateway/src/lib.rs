@@ -1,0 +1,1 @@
+//! Spoke sessions and enrolment on the hub.

@@ -1,0 +1,3 @@
+//! Not wired yet.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! The hub-spoke wire: protobuf conversions, tonic client and server, mutual TLS.

@@ -1,0 +1,1 @@
+//! The spoke's kube shell: commands to objects, observations to inventory.
