@@ -7,3 +7,10 @@
     clippy::disallowed_types,
     clippy::wildcard_enum_match_arm
 )]
+
+mod message;
+
+pub use message::{
+    BucketHashes, Command, CopyState, CopyStatus, Desired, Goodbye, Hello, HubFrame, Intent, Observation,
+    PROTOCOL, Refusal, Report, SpokeFrame, StopCause, Terminal, Versions, Welcome,
+};
