@@ -18,6 +18,7 @@ mod epoch;
 mod ids;
 mod reason;
 mod resources;
+mod selector;
 mod shape;
 mod time;
 mod verdict;
@@ -27,6 +28,7 @@ pub use epoch::{Claim, Epoch, EpochParseError, Floor, Incarnation, Leadership, N
 pub use ids::{ObjectKey, PlacementId, RunId, SpokeId, Uid};
 pub use reason::Reason;
 pub use resources::{ResourceName, Resources};
+pub use selector::{LabelSelector, Labels, NodeConstraints, NodeTerm, Operator, Requirement, Toleration};
 pub use shape::{NodeClass, PodDemand, Shape, Taint, TaintEffect};
-pub use time::Millis;
+pub use time::{Millis, Now};
 pub use verdict::{Candidate, MAX_CANDIDATES, Shortfall, Verdict};

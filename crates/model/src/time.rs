@@ -16,3 +16,13 @@ impl Millis {
         self.0.saturating_sub(earlier.0)
     }
 }
+
+/// One reading of both clocks: the wall clock for what people and other machines read, the monotonic one for
+/// deadlines, which must not jump.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Now {
+    /// Milliseconds since the Unix epoch.
+    pub wall: Millis,
+    /// Milliseconds of a clock that never goes back.
+    pub mono: Millis,
+}
