@@ -117,6 +117,14 @@ reasons! {
     SplitBrain => "WaitingForQuota";
     /// The hub's term is below the one the spoke obeys.
     StaleTerm => "WaitingForQuota";
+    /// The other side speaks a version of the protocol that is too old or too new.
+    UnsupportedProtocol => "WaitingForQuota";
+    /// The other side said something that the protocol does not allow there.
+    ProtocolViolation => "WaitingForQuota";
+    /// The spoke's certificate has come to its end.
+    CertificateExpired => "WaitingForQuota";
+    /// The spoke's identity was revoked.
+    IdentityRevoked => "WaitingForQuota";
     /// The join token is past its time.
     TokenExpired => "Misconfigured";
     /// The join token is not one of this hub's.

@@ -258,10 +258,86 @@ pub enum HubFrame {
     Command(PlacementId, Command),
     /// The hub no longer wants anything of this placement.
     Withdraw(PlacementId),
+    /// Every differing bucket of the command map has been sent: what the spoke still has of those buckets and was
+    /// not sent again is withdrawn.
+    CommandsComplete,
+    /// The hub has read this observation (placement, boot, version): frees its place in the spoke's window, and
+    /// says nothing about durability.
+    ObservationReceived(PlacementId, u64, u64),
     /// This observation is durable on the hub: (placement, epoch, boot, version).
     Acknowledge(PlacementId, Epoch, u64, u64),
     /// Answer to a heartbeat with the same number.
     HeartbeatAck(u64),
     /// The hub refuses or ends the session.
     Goodbye(Goodbye),
+}
+
+/// What an entry weighs beside its variable parts, in bytes: a rough upper bound of keys and numbers.
+const ENTRY_OVERHEAD: usize = 512;
+
+impl Command {
+    /// Roughly how many bytes this command takes on the wire.
+    pub(crate) fn weight(&self) -> usize {
+        let variable = match &self.desired {
+            Desired::Prepare(intent) | Desired::Start(intent) => intent.manifest.len(),
+            Desired::Keep | Desired::Stop(_) => 0,
+        };
+        variable.saturating_add(ENTRY_OVERHEAD)
+    }
+}
+
+impl Observation {
+    /// Roughly how many bytes this observation takes on the wire.
+    pub(crate) fn weight(&self) -> usize {
+        let variable = match &self.state {
+            CopyState::Accepted | CopyState::Vanished => 0,
+            CopyState::Refused(refusal) => refusal.detail.len(),
+            CopyState::Live(status) | CopyState::Stopping(status) | CopyState::Stopped(status) => {
+                let indexes = status
+                    .completed_indexes
+                    .len()
+                    .saturating_add(status.failed_indexes.len());
+                indexes.saturating_add(
+                    status
+                        .terminal
+                        .as_ref()
+                        .map_or(0, |terminal| terminal.message.len()),
+                )
+            }
+        };
+        variable.saturating_add(ENTRY_OVERHEAD)
+    }
+}
+
+impl SpokeFrame {
+    /// The name of the frame, for messages about it.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Hello(_) => "Hello",
+            Self::Ready => "Ready",
+            Self::Observe(..) => "Observe",
+            Self::Forget(_) => "Forget",
+            Self::InventoryComplete => "InventoryComplete",
+            Self::CommandReceived(..) => "CommandReceived",
+            Self::Report(_) => "Report",
+            Self::Heartbeat(..) => "Heartbeat",
+            Self::Goodbye(_) => "Goodbye",
+        }
+    }
+}
+
+impl HubFrame {
+    /// The name of the frame, for messages about it.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Welcome(_) => "Welcome",
+            Self::Command(..) => "Command",
+            Self::Withdraw(_) => "Withdraw",
+            Self::CommandsComplete => "CommandsComplete",
+            Self::ObservationReceived(..) => "ObservationReceived",
+            Self::Acknowledge(..) => "Acknowledge",
+            Self::HeartbeatAck(_) => "HeartbeatAck",
+            Self::Goodbye(_) => "Goodbye",
+        }
+    }
 }
