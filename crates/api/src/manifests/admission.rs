@@ -1,0 +1,272 @@
+//! Admission policies: how an ordinary Job gets into its queue, and how it is kept there.
+//!
+//! They are evaluated inside the API server (Kubernetes 1.36 and newer), so there is no webhook to be down.
+
+use serde_json::{Value, json};
+
+use super::yaml;
+use crate::labels::{
+    BUILTIN_JOB_CONTROLLER, DEFAULT_QUEUE, DISPATCH, MULTIKUEUE, QUEUE_NAME, RUN, SYSTEM_NAMESPACE, TRUE,
+    UNSUSPEND_VERB,
+};
+use crate::{fairlead, kueue};
+
+/// The entry policies as (file name without its ending, YAML). Each file holds a policy and its binding.
+pub fn admission_policies() -> Vec<(&'static str, String)> {
+    vec![
+        ("fairlead-default-queue", default_queue()),
+        ("fairlead-suspend", suspend()),
+        ("fairlead-managed-by", managed_by()),
+        ("fairlead-queued-jobs", queued_jobs()),
+        ("fairlead-federated-jobs", federated_jobs()),
+    ]
+}
+
+const MUTATING: &str = "Mutating";
+const VALIDATING: &str = "Validating";
+
+/// The Job is not the child of another controller. CronJobs are no such controller: their Jobs are queued one by one.
+const STANDS_ALONE: &str = "!has(object.metadata.ownerReferences) || object.metadata.ownerReferences.all(owner, \
+    !has(owner.controller) || !owner.controller || \
+    (owner.kind == 'CronJob' && owner.apiVersion.startsWith('batch/')))";
+
+const SUSPEND: &str = "\
+Suspends every Job that names a queue, when it is created. The hub starts it once it is admitted.
+Jobs made by another controller (a JobSet, say) are left to that controller; those of CronJobs are not.";
+
+fn suspend() -> String {
+    let policy = json!({
+        "failurePolicy": "Fail",
+        // Once more when a webhook has changed the Job.
+        "reinvocationPolicy": "IfNeeded",
+        "matchConstraints": jobs(&["CREATE"], &labelled()),
+        "matchConditions": [
+            condition("stands-alone", STANDS_ALONE),
+            condition("not-suspended", "!object.spec.?suspend.orValue(false)"),
+        ],
+        "mutations": [apply("Object{spec: Object.spec{suspend: true}}")],
+    });
+    pair(MUTATING, "fairlead-suspend", SUSPEND, policy, json!({}))
+}
+
+const MANAGED_BY: &str = "\
+Hands a Job over to the hub, when its queue is federated: the built-in controller ignores a Job whose
+spec.managedBy names another. The hub sets the label below on LocalQueues of federated ClusterQueues; the
+binding makes each such LocalQueue of the Job's namespace a parameter, and the last match condition picks the
+one that the Job names. Without one the policy does nothing.
+A Job that is created before its LocalQueue has the label is not handed over (the field cannot be changed
+later). It still runs on a spoke, stays suspended here until it ends, and an Event says ManagedByMissing.";
+
+fn managed_by() -> String {
+    let policy = json!({
+        "failurePolicy": "Fail",
+        "reinvocationPolicy": "IfNeeded",
+        "paramKind": local_queue(),
+        "matchConstraints": jobs(&["CREATE"], &labelled()),
+        "matchConditions": [
+            condition("stands-alone", STANDS_ALONE),
+            condition("unclaimed", &unclaimed()),
+            condition("names-this-queue", &names_this_queue()),
+        ],
+        "mutations": [apply(&format!("Object{{spec: Object.spec{{managedBy: '{DISPATCH}'}}}}"))],
+    });
+    pair(
+        MUTATING,
+        "fairlead-managed-by",
+        MANAGED_BY,
+        policy,
+        federated_queues(),
+    )
+}
+
+const DEFAULT: &str = "\
+Puts Jobs that name no queue into the LocalQueue `default`, in namespaces that have one, and does for them what
+fairlead-suspend and fairlead-managed-by do for others: those two are matched against the Job as it was sent, so
+a label that is added here comes too late for them, also with reinvocation.
+Copies on a cluster that is hub and spoke at once are no user's Jobs; they carry the run's label.";
+
+fn default_queue() -> String {
+    let unlabelled = json!({ "matchExpressions": [
+        { "key": QUEUE_NAME, "operator": "DoesNotExist" },
+        { "key": RUN, "operator": "DoesNotExist" },
+    ]});
+    let queue_and_suspend = format!(
+        "Object{{metadata: Object.metadata{{labels: {{'{QUEUE_NAME}': '{DEFAULT_QUEUE}'}}}}, \
+         spec: Object.spec{{suspend: true}}}}"
+    );
+    let hand_over = format!(
+        "params.metadata.?labels['{DISPATCH}'].orValue('') == '{TRUE}' && ({}) \
+         ? Object{{spec: Object.spec{{managedBy: '{DISPATCH}'}}}} : Object{{}}",
+        unclaimed()
+    );
+    let policy = json!({
+        "failurePolicy": "Fail",
+        "reinvocationPolicy": "Never",
+        "paramKind": local_queue(),
+        "matchConstraints": jobs(&["CREATE"], &unlabelled),
+        "matchConditions": [condition("stands-alone", STANDS_ALONE)],
+        "mutations": [apply(&queue_and_suspend), apply(&hand_over)],
+    });
+    let binding = json!({ "paramRef": { "name": DEFAULT_QUEUE, "parameterNotFoundAction": "Allow" } });
+    pair(MUTATING, "fairlead-default-queue", DEFAULT, policy, binding)
+}
+
+const QUEUED: &str = "\
+Denies what would let a Job that names a queue run outside of it:
+- created without suspend, which happens only when fairlead-suspend is missing or was skipped;
+- unsuspended by anyone without the verb `unsuspend` on `jobs.fairlead.dev`. That resource does not exist: the
+  verb is a permission and nothing else. The hub's role has it, and so has whoever holds every verb, so a
+  cluster administrator can start a Job by hand. An admission policy cannot know the hub's service account,
+  because charts may be installed anywhere; it can ask the authorizer.
+- moved into a queue, to another queue or out of one while it is not suspended.
+What cannot be expressed here is left to the hub: that a Job is not started before its own admission.";
+
+fn queued_jobs() -> String {
+    let may_unsuspend = format!(
+        "authorizer.group('{}').resource('jobs').namespace(object.metadata.namespace)\
+         .name(object.metadata.name).check('{UNSUSPEND_VERB}').allowed()",
+        fairlead::GROUP
+    );
+    let policy = json!({
+        "failurePolicy": "Fail",
+        "matchConstraints": jobs(&["CREATE", "UPDATE"], &labelled()),
+        "matchConditions": [condition("stands-alone", STANDS_ALONE)],
+        "variables": [
+            variable("created", "request.operation == 'CREATE'"),
+            variable("suspended", "object.spec.?suspend.orValue(false)"),
+            variable("wasSuspended", "!variables.created && oldObject.spec.?suspend.orValue(false)"),
+            variable("queue", &queue_of("object")),
+            variable("oldQueue", &format!("variables.created ? '' : {}", queue_of("oldObject"))),
+        ],
+        "validations": [
+            validation(
+                "!variables.created || variables.suspended",
+                "a Job that names a queue must be created suspended; is the policy fairlead-suspend installed?",
+            ),
+            validation(
+                &format!("variables.suspended || !variables.wasSuspended || {may_unsuspend}"),
+                "only the hub may unsuspend a Job that names a queue; it does so when the Job is admitted",
+            ),
+            validation(
+                "variables.created || variables.queue == variables.oldQueue || \
+                 (variables.suspended && variables.wasSuspended)",
+                &format!("the label {QUEUE_NAME} can be changed only while the Job is suspended"),
+            ),
+        ],
+    });
+    pair(
+        VALIDATING,
+        "fairlead-queued-jobs",
+        QUEUED,
+        policy,
+        json!({ "validationActions": ["Deny"] }),
+    )
+}
+
+const FEDERATED: &str = "\
+Denies Jobs of federated queues that a third controller would run: the hub would run them on a spoke as well,
+and a run has at most one live copy.";
+
+fn federated_jobs() -> String {
+    let ours = format!(
+        "!has(object.spec.managedBy) || \
+         object.spec.managedBy in ['{DISPATCH}', '{MULTIKUEUE}', '{BUILTIN_JOB_CONTROLLER}']"
+    );
+    let policy = json!({
+        "failurePolicy": "Fail",
+        "paramKind": local_queue(),
+        "matchConstraints": jobs(&["CREATE"], &labelled()),
+        "matchConditions": [
+            condition("stands-alone", STANDS_ALONE),
+            condition("names-this-queue", &names_this_queue()),
+        ],
+        "validations": [validation(
+            &ours,
+            &format!("spec.managedBy must be absent or {DISPATCH} in a federated queue"),
+        )],
+    });
+    let mut binding = federated_queues();
+    binding["validationActions"] = json!(["Deny"]);
+    pair(VALIDATING, "fairlead-federated-jobs", FEDERATED, policy, binding)
+}
+
+/// No other controller than the built-in one has been named for the Job.
+fn unclaimed() -> String {
+    format!("!has(object.spec.managedBy) || object.spec.managedBy == '{BUILTIN_JOB_CONTROLLER}'")
+}
+
+/// A policy and its binding, in one file.
+fn pair(family: &str, name: &str, comment: &str, policy: Value, binding: Value) -> String {
+    let object = |kind: &str, spec: Value| {
+        json!({
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": format!("{family}AdmissionPolicy{kind}"),
+            "metadata": { "name": name, "labels": { "app.kubernetes.io/part-of": "fairlead" } },
+            "spec": spec,
+        })
+    };
+    let mut bound = binding;
+    bound["policyName"] = json!(name);
+    let (policy, binding) = (object("", policy), object("Binding", bound));
+    yaml::documents([(comment, &policy), ("", &binding)])
+}
+
+/// Jobs of every namespace but the cluster's own and ours.
+fn jobs(operations: &[&str], selector: &Value) -> Value {
+    json!({
+        "objectSelector": selector,
+        "namespaceSelector": { "matchExpressions": [{
+            "key": "kubernetes.io/metadata.name",
+            "operator": "NotIn",
+            "values": ["kube-system", SYSTEM_NAMESPACE],
+        }]},
+        "resourceRules": [{
+            "apiGroups": ["batch"],
+            "apiVersions": ["v1"],
+            "operations": operations,
+            "resources": ["jobs"],
+        }],
+    })
+}
+
+/// Objects that name a queue.
+fn labelled() -> Value {
+    json!({ "matchExpressions": [{ "key": QUEUE_NAME, "operator": "Exists" }] })
+}
+
+/// The kind of the parameters: a LocalQueue in the Job's namespace.
+fn local_queue() -> Value {
+    json!({ "apiVersion": format!("{}/{}", kueue::GROUP, kueue::VERSION), "kind": "LocalQueue" })
+}
+
+/// A binding to each LocalQueue that the hub has labelled as federated.
+fn federated_queues() -> Value {
+    json!({ "paramRef": {
+        "selector": { "matchLabels": { DISPATCH: TRUE } },
+        "parameterNotFoundAction": "Allow",
+    }})
+}
+
+fn queue_of(object: &str) -> String {
+    format!("{object}.metadata.?labels['{QUEUE_NAME}'].orValue('')")
+}
+
+fn names_this_queue() -> String {
+    format!("{} == params.metadata.name", queue_of("object"))
+}
+
+fn apply(expression: &str) -> Value {
+    json!({ "patchType": "ApplyConfiguration", "applyConfiguration": { "expression": expression } })
+}
+
+fn condition(name: &str, expression: &str) -> Value {
+    json!({ "name": name, "expression": expression })
+}
+
+fn variable(name: &str, expression: &str) -> Value {
+    json!({ "name": name, "expression": expression })
+}
+
+fn validation(expression: &str, message: &str) -> Value {
+    json!({ "expression": expression, "message": message, "reason": "Forbidden" })
+}
