@@ -203,7 +203,7 @@ impl HubSession {
                 self.heard = now.mono;
                 self.frame(frame, now, &mut out);
             }
-            HubInput::Command(placement, command) => self.command(placement, command),
+            HubInput::Command(placement, command) => self.command(&placement, command),
             HubInput::Withdraw(placement) => self.withdraw(&placement, &mut out),
             HubInput::Acknowledge {
                 placement,
@@ -225,14 +225,14 @@ impl HubSession {
         }
     }
 
-    fn command(&mut self, placement: PlacementId, command: Command) {
-        if !self.commands.insert(placement.clone(), command) {
+    fn command(&mut self, placement: &PlacementId, command: Command) {
+        if !self.commands.insert(placement, command) {
             return;
         }
         match &mut self.link {
             Link::Down | Link::AwaitHello => {}
-            Link::AwaitReady(opening) => opening.changes.set(&placement),
-            Link::Up(up) => up.outbox.changed(&placement),
+            Link::AwaitReady(opening) => opening.changes.set(placement),
+            Link::Up(up) => up.outbox.changed(placement),
         }
     }
 
@@ -276,15 +276,15 @@ impl HubSession {
             (Link::AwaitHello, SpokeFrame::Hello(hello)) => self.hello(hello, now, out),
             (Link::AwaitReady(_), SpokeFrame::Ready) => self.ready(out),
             (Link::Up(_), SpokeFrame::Observe(placement, observation)) => {
-                self.observe(placement, observation, out)
+                self.observe(placement, observation, out);
             }
             (Link::Up(_), SpokeFrame::Forget(placement)) => self.forget(&placement, out),
             (Link::Up(_), SpokeFrame::InventoryComplete) => self.inventory_complete(out),
             (Link::Up(up), SpokeFrame::CommandReceived(placement, _revision)) => {
-                up.outbox.received(&placement)
+                up.outbox.received(&placement);
             }
             (Link::Up(_), SpokeFrame::Report(report)) => {
-                out.push(HubOutput::Event(SessionEvent::Report(report)))
+                out.push(HubOutput::Event(SessionEvent::Report(report)));
             }
             (Link::Up(_), SpokeFrame::Heartbeat(number, sent)) => {
                 out.push(HubOutput::Send(HubFrame::HeartbeatAck(number)));
@@ -384,7 +384,7 @@ impl HubSession {
         {
             self.durable.remove(&placement);
         }
-        let changed = self.observations.insert(placement.clone(), observation.clone());
+        let changed = self.observations.insert(&placement, observation.clone());
         if changed || news {
             out.push(HubOutput::Event(SessionEvent::Observed(placement, observation)));
         }

@@ -27,14 +27,14 @@ impl<V: Canonical + PartialEq> KeyedMap<V> {
     }
 
     /// Sets an entry; false when it has this very value already.
-    pub(crate) fn insert(&mut self, key: PlacementId, value: V) -> bool {
-        if self.get(&key) == Some(&value) {
+    pub(crate) fn insert(&mut self, key: &PlacementId, value: V) -> bool {
+        if self.get(key) == Some(&value) {
             return false;
         }
-        let hash = Digest::of_entry(&key, &value);
-        self.toggle(&key, hash);
+        let hash = Digest::of_entry(key, &value);
+        self.toggle(key, hash);
         if let Some((_, old)) = self.entries.insert(key.clone(), (value, hash)) {
-            self.toggle(&key, old);
+            self.toggle(key, old);
         }
         true
     }
@@ -121,19 +121,19 @@ mod tests {
         let mut a = KeyedMap::new();
         let mut b = KeyedMap::new();
         for i in 0..500 {
-            a.insert(key(i), command(i));
-            b.insert(key(499 - i), command(7));
+            a.insert(&key(i), command(i));
+            b.insert(&key(499 - i), command(7));
         }
         for i in 0..500 {
-            b.insert(key(i), command(i));
-            b.insert(key(1000 + i), command(i));
+            b.insert(&key(i), command(i));
+            b.insert(&key(1000 + i), command(i));
         }
         for i in 0..500 {
             assert!(b.remove(&key(1000 + i)));
         }
         assert_eq!(a.hashes(), b.hashes());
-        assert!(!a.insert(key(3), command(3)), "the same value is no change");
-        assert!(a.insert(key(3), command(4)));
+        assert!(!a.insert(&key(3), command(3)), "the same value is no change");
+        assert!(a.insert(&key(3), command(4)));
         let differing = Buckets::differing(&a.hashes(), &b.hashes());
         assert_eq!(differing.0.count_ones(), 1);
         assert!(differing.contains(&key(3)));
@@ -145,7 +145,7 @@ mod tests {
         let mut map = KeyedMap::new();
         assert_eq!(map.hashes(), BucketHashes(vec![0; BUCKETS]));
         for i in 0..2000 {
-            map.insert(key(i), command(0));
+            map.insert(&key(i), command(0));
         }
         assert!(
             map.hashes().0.iter().all(|hash| *hash != 0),

@@ -191,7 +191,7 @@ impl SpokeSession {
             SpokeInput::Connected => self.connected(now, &mut out),
             SpokeInput::Disconnected => self.leave(&mut out),
             SpokeInput::Frame(frame) => self.frame(frame, now, &mut out),
-            SpokeInput::Observe(placement, observation) => self.observe(placement, observation),
+            SpokeInput::Observe(placement, observation) => self.observe(&placement, observation),
             SpokeInput::Forget(placement) => self.forget(&placement, &mut out),
             SpokeInput::Report(report) => {
                 if matches!(self.link, Link::Up(_)) {
@@ -229,15 +229,15 @@ impl SpokeSession {
         }));
     }
 
-    fn observe(&mut self, placement: PlacementId, observation: Observation) {
-        if !self.observations.insert(placement.clone(), observation) {
+    fn observe(&mut self, placement: &PlacementId, observation: Observation) {
+        if !self.observations.insert(placement, observation) {
             return;
         }
         match &mut self.link {
             Link::Down => {}
-            Link::AwaitWelcome(opening) => opening.changes.set(&placement),
-            Link::AwaitFloor(joining) => joining.changes.set(&placement),
-            Link::Up(up) => up.outbox.changed(&placement),
+            Link::AwaitWelcome(opening) => opening.changes.set(placement),
+            Link::AwaitFloor(joining) => joining.changes.set(placement),
+            Link::Up(up) => up.outbox.changed(placement),
         }
     }
 
@@ -282,7 +282,7 @@ impl SpokeSession {
                 up.unconfirmed.remove(&placement);
                 let received = SpokeFrame::CommandReceived(placement.clone(), command.revision);
                 out.push(SpokeOutput::Send(received));
-                self.commands.insert(placement.clone(), command.clone());
+                self.commands.insert(&placement, command.clone());
                 out.push(SpokeOutput::Command(placement, command));
             }
             (Link::Up(up), HubFrame::Withdraw(placement)) => {
@@ -298,7 +298,7 @@ impl SpokeSession {
                 up.outbox.received(&placement);
             }
             (Link::Up(_), HubFrame::Acknowledge(placement, epoch, boot, version)) => {
-                self.acknowledged(placement, epoch, boot, version, out);
+                self.acknowledged(placement, (epoch, boot, version), out);
             }
             (Link::Up(up), HubFrame::HeartbeatAck(number)) => {
                 up.answered = up.answered.max(number.min(up.sent));
@@ -320,19 +320,13 @@ impl SpokeSession {
     }
 
     /// Passes on an acknowledgement of the newest observation; of an older one there is nothing to do.
-    fn acknowledged(
-        &self,
-        placement: PlacementId,
-        epoch: Epoch,
-        boot: u64,
-        version: u64,
-        out: &mut Vec<SpokeOutput>,
-    ) {
+    fn acknowledged(&self, placement: PlacementId, which: (Epoch, u64, u64), out: &mut Vec<SpokeOutput>) {
         let newest = self
             .observations
             .get(&placement)
             .map(|o| (o.epoch, o.boot, o.version));
-        if newest == Some((epoch, boot, version)) {
+        if newest == Some(which) {
+            let (epoch, boot, version) = which;
             out.push(SpokeOutput::Acknowledged {
                 placement,
                 epoch,
