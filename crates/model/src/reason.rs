@@ -68,6 +68,12 @@ reasons! {
     ExceedsMaxQuota => "ExceedsMaxQuota";
     /// The quota is in use; the workload waits its turn.
     WaitingForQuota => "WaitingForQuota";
+    /// Quota would have to be taken from others, and nobody may be preempted for it.
+    NoPreemptionCandidates => "WaitingForQuota";
+    /// It was chosen in its turn, and lost to a workload that was handled earlier in the same round.
+    LostToEarlier => "WaitingForQuota";
+    /// It would need preemption, and a preemption gate of it is closed.
+    PreemptionGated => "WaitingForQuota";
     /// Workloads are being preempted for this one.
     WaitingForPreemptedWorkloads => "WaitingForPreemptedWorkloads";
     /// The topology request cannot be met now.
@@ -84,6 +90,8 @@ reasons! {
     ClusterNotReady => "WaitingForQuota";
     /// The cluster's nodes are too small for one pod, even when empty.
     NoSingleNodeFits => "TopologyPlacementFailed";
+    /// The cluster's nodes could hold some of the pods, but never all of them, even when empty.
+    ExceedsClusterCapacity => "TopologyPlacementFailed";
     /// The cluster could hold the pods, but not now: too little is free.
     WaitingForCapacity => "WaitingForQuota";
     /// A better candidate was chosen.
@@ -125,6 +133,12 @@ reasons! {
     CertificateExpired => "WaitingForQuota";
     /// The spoke's identity was revoked.
     IdentityRevoked => "WaitingForQuota";
+    /// The hub cannot reach its own API server, or is not the leader (any more): try again.
+    HubUnavailable => "WaitingForQuota";
+    /// The hub has no Cluster of that name or identity.
+    ClusterNotFound => "Misconfigured";
+    /// The signing request of a join is malformed, or carries a key that is not certified.
+    SigningRequestRefused => "Misconfigured";
     /// The join token is past its time.
     TokenExpired => "Misconfigured";
     /// The join token is not one of this hub's.

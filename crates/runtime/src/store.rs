@@ -44,6 +44,14 @@ pub enum Op {
     },
     /// Read it, consistently.
     Get,
+    /// Read its metadata only, consistently: for Secrets, whose data nobody but their owner needs.
+    GetMetadata,
+}
+
+impl Op {
+    const fn writes(&self) -> bool {
+        !matches!(self, Self::Get | Self::GetMetadata)
+    }
 }
 
 /// How to carry out an operation.
@@ -168,7 +176,7 @@ fn build(call: &Call<'_>) -> Result<Request<Body>, String> {
             return Err("a namespaced object needs a namespace".to_owned());
         }
         Op::Create(_) => call.resource.collection(&call.key.namespace),
-        Op::Patch(_) | Op::PatchStatus(_) | Op::Delete { .. } | Op::Get => {
+        Op::Patch(_) | Op::PatchStatus(_) | Op::Delete { .. } | Op::Get | Op::GetMetadata => {
             call.resource.object(&call.key.namespace, &call.key.name)
         }
     };
@@ -192,13 +200,13 @@ fn build(call: &Call<'_>) -> Result<Request<Body>, String> {
             "application/json",
             serde_json::to_vec(&delete_options(uid, *propagation)),
         ),
-        Op::Get => (Method::GET, "application/json", Ok(Vec::new())),
+        Op::Get | Op::GetMetadata => (Method::GET, "application/json", Ok(Vec::new())),
     };
     let body = body.map_err(|why| why.to_string())?;
     let mut request = Request::builder()
         .method(method)
         .uri(uri)
-        .header(ACCEPT, "application/json")
+        .header(ACCEPT, accept(call.op))
         .header(CONTENT_TYPE, content);
     if let Some(user) = &call.options.impersonate {
         request = request.header("Impersonate-User", user);
@@ -206,17 +214,29 @@ fn build(call: &Call<'_>) -> Result<Request<Body>, String> {
     request.body(Body::from(body)).map_err(|why| why.to_string())
 }
 
+const fn accept(op: &Op) -> &'static str {
+    match op {
+        Op::GetMetadata => "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
+        Op::Create(_) | Op::Patch(_) | Op::PatchStatus(_) | Op::Delete { .. } | Op::Get => "application/json",
+    }
+}
+
 fn query(call: &Call<'_>) -> Option<String> {
-    let writes = matches!(call.op, Op::Create(_) | Op::Patch(_) | Op::PatchStatus(_));
-    let manager = call.options.field_manager.filter(|_| writes);
-    let mut parts: Vec<String> = manager
-        .map(|name| format!("fieldManager={}", encode(name)))
-        .into_iter()
-        .collect();
-    if call.options.dry_run && !matches!(call.op, Op::Get) {
+    if !call.op.writes() {
+        return None;
+    }
+    let mut parts = Vec::with_capacity(3);
+    let manager = call
+        .options
+        .field_manager
+        .filter(|_| !matches!(call.op, Op::Delete { .. }));
+    parts.extend(manager.map(|name| format!("fieldManager={}", encode(name))));
+    if call.options.dry_run {
         parts.push("dryRun=All".to_owned());
     }
-    (!parts.is_empty()).then(|| parts.join("&"))
+    // The API server gives up when we do: a write whose answer was lost cannot land later.
+    parts.push(format!("timeout={}ms", call.options.timeout.as_millis()));
+    Some(parts.join("&"))
 }
 
 fn delete_options(uid: &Uid, propagation: Propagation) -> Value {

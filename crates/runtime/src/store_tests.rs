@@ -53,18 +53,22 @@ fn operations_have_their_wire_form() {
     let table = [
         (
             Op::Create(empty.clone()),
-            "POST /apis/batch/v1/namespaces/ns/jobs?fieldManager=fairlead-mirror",
+            "POST /apis/batch/v1/namespaces/ns/jobs?fieldManager=fairlead-mirror&timeout=10000ms",
         ),
         (
             Op::Patch(empty.clone()),
-            "PATCH /apis/batch/v1/namespaces/ns/jobs/job?fieldManager=fairlead-mirror",
+            "PATCH /apis/batch/v1/namespaces/ns/jobs/job?fieldManager=fairlead-mirror&timeout=10000ms",
         ),
         (
             Op::PatchStatus(empty),
-            "PATCH /apis/batch/v1/namespaces/ns/jobs/job/status?fieldManager=fairlead-mirror",
+            "PATCH /apis/batch/v1/namespaces/ns/jobs/job/status?fieldManager=fairlead-mirror&timeout=10000ms",
         ),
-        (delete(), "DELETE /apis/batch/v1/namespaces/ns/jobs/job"),
+        (
+            delete(),
+            "DELETE /apis/batch/v1/namespaces/ns/jobs/job?timeout=10000ms",
+        ),
         (Op::Get, "GET /apis/batch/v1/namespaces/ns/jobs/job"),
+        (Op::GetMetadata, "GET /apis/batch/v1/namespaces/ns/jobs/job"),
     ];
     for (op, expected) in table {
         assert_eq!(line(&op, &options()), format!("{expected} {none}"));
@@ -76,7 +80,7 @@ fn operations_have_their_wire_form() {
     };
     assert_eq!(
         line(&Op::Create(json!({})), &tenant),
-        "POST /apis/batch/v1/namespaces/ns/jobs?fieldManager=fairlead-mirror&dryRun=All \
+        "POST /apis/batch/v1/namespaces/ns/jobs?fieldManager=fairlead-mirror&dryRun=All&timeout=10000ms \
          Some(\"system:serviceaccount:ns:t\")"
     );
 }
