@@ -21,7 +21,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client};
 
 pub use programs::{Programs, Ran};
-pub use spoke::{Spoke, SpokeOptions};
+pub use spoke::{Spoke, SpokeOptions, join_arguments};
 pub use tenants::{Tenant, apply_all, create_namespace};
 
 use crate::{
@@ -206,12 +206,9 @@ fn rig_options(options: &FleetOptions) -> RigOptions {
         ..ClusterOptions::default()
     };
     let rig = RigOptions { root: options.root.clone(), ..RigOptions::default() };
-    options
-        .spokes
-        .iter()
-        .fold(rig.cluster(HUB, cluster(&options.hub_nodes)), |rig, spoke| {
-            rig.cluster(&spoke.name, cluster(&spoke.nodes))
-        })
+    options.spokes.iter().fold(rig.cluster(HUB, cluster(&options.hub_nodes)), |rig, spoke| {
+        rig.cluster(&spoke.name, cluster(&spoke.nodes))
+    })
 }
 
 /// Applies a chart's manifests: definitions and the namespace first.

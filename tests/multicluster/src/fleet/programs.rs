@@ -45,7 +45,10 @@ impl Programs {
             if path.is_file() {
                 Ok(path)
             } else {
-                bail!("{} is missing: build it with cargo build (cargo xtask does), or set FAIRLEAD_BIN_DIR", path.display())
+                bail!(
+                    "{} is missing: build it with cargo build (cargo xtask does), or set FAIRLEAD_BIN_DIR",
+                    path.display()
+                )
             }
         };
         Ok(Self {
@@ -95,5 +98,9 @@ pub(crate) async fn run(
 fn beside_me() -> Result<PathBuf> {
     let me = env::current_exe().context("where this program is")?;
     let folder = me.parent().context("this program lies in no folder")?;
-    Ok(if folder.ends_with("deps") { folder.parent().context("no folder above deps")?.to_owned() } else { folder.to_owned() })
+    Ok(if folder.ends_with("deps") {
+        folder.parent().context("no folder above deps")?.to_owned()
+    } else {
+        folder.to_owned()
+    })
 }

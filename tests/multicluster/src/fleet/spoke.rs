@@ -106,7 +106,7 @@ impl Spoke {
 
 /// The arguments of the command that `kubectl fairlead join` printed: the line that starts with the program, with its
 /// continuations.
-pub(crate) fn join_arguments(printed: &str) -> Result<Vec<String>> {
+pub fn join_arguments(printed: &str) -> Result<Vec<String>> {
     let joined = printed.replace("\\\n", " ");
     let line = joined
         .lines()
@@ -118,7 +118,9 @@ pub(crate) fn join_arguments(printed: &str) -> Result<Vec<String>> {
 
 /// Lets the agent dial `address` instead of the hub.
 fn redirect(args: &mut [String], address: SocketAddr) -> Result<()> {
-    let Some(flag) = args.iter().position(|arg| arg == "--hub") else { bail!("the join command has no --hub") };
+    let Some(flag) = args.iter().position(|arg| arg == "--hub") else {
+        bail!("the join command has no --hub")
+    };
     let value = args.get_mut(flag + 1).context("--hub without a value")?;
     *value = address.to_string();
     Ok(())

@@ -63,7 +63,11 @@ impl Tenant {
                 "metadata": {"name": "fairlead-tenant-references", "namespace": namespace},
                 "rules": [{"apiGroups": [""], "resources": ["secrets"], "resourceNames": self.secrets, "verbs": ["get"]}],
             }));
-            objects.push(binding("fairlead-tenant-references", "Role", subject("fairlead-tenant", namespace)));
+            objects.push(binding(
+                "fairlead-tenant-references",
+                "Role",
+                subject("fairlead-tenant", namespace),
+            ));
         }
         objects
     }
