@@ -1,8 +1,10 @@
 //! What users do on a hub: queues, Jobs, and waiting for what becomes of them. Shared by scenarios, demo and benches.
 
+mod copies;
 mod job;
 mod queue;
 
+pub use copies::{CopyWrite, copies_created, copy_writes};
 pub use job::JobSpec;
 pub use queue::{DISPATCH_CHECK, Queue, dispatch_check};
 

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 /// The bound of issue 3 is 5 s; tests fail at five times a bound, and print the figure.
 const SAID_WITHIN: Duration = Duration::from_secs(25);
 
-pub async fn unknown_local_queue(fleet: &Fleet) -> Result<()> {
+pub(crate) async fn unknown_local_queue(fleet: &Fleet) -> Result<()> {
     let namespace = "bad-queue";
     fleet.tenant(&Tenant::new(namespace)).await?;
     Queue::new(namespace).apply(fleet).await?;
@@ -27,7 +27,7 @@ pub async fn unknown_local_queue(fleet: &Fleet) -> Result<()> {
     others_go_on(fleet, namespace).await
 }
 
-pub async fn queue_of_a_missing_cluster_queue(fleet: &Fleet) -> Result<()> {
+pub(crate) async fn queue_of_a_missing_cluster_queue(fleet: &Fleet) -> Result<()> {
     let namespace = "bad-cluster-queue";
     fleet.tenant(&Tenant::new(namespace)).await?;
     let queue = Queue::new(namespace);
@@ -40,7 +40,7 @@ pub async fn queue_of_a_missing_cluster_queue(fleet: &Fleet) -> Result<()> {
     others_go_on(fleet, namespace).await
 }
 
-pub async fn larger_than_any_quota(fleet: &Fleet) -> Result<()> {
+pub(crate) async fn larger_than_any_quota(fleet: &Fleet) -> Result<()> {
     let namespace = "bad-quota";
     fleet.tenant(&Tenant::new(namespace)).await?;
     Queue::new(namespace).quota("cpu", "4").apply(fleet).await?;
@@ -53,7 +53,7 @@ pub async fn larger_than_any_quota(fleet: &Fleet) -> Result<()> {
     others_go_on(fleet, namespace).await
 }
 
-pub async fn larger_than_any_node(fleet: &Fleet) -> Result<()> {
+pub(crate) async fn larger_than_any_node(fleet: &Fleet) -> Result<()> {
     let namespace = "bad-node";
     fleet.tenant(&Tenant::new(namespace)).await?;
     Queue::new(namespace).apply(fleet).await?;
@@ -65,7 +65,7 @@ pub async fn larger_than_any_node(fleet: &Fleet) -> Result<()> {
     others_go_on(fleet, namespace).await
 }
 
-pub async fn missing_namespace_takes_another_cluster(fleet: &Fleet) -> Result<()> {
+pub(crate) async fn missing_namespace_takes_another_cluster(fleet: &Fleet) -> Result<()> {
     let namespace = "half-known";
     fleet.tenant_on(&Tenant::new(namespace), &["gcp-euw4"]).await?;
     Queue::new(namespace).apply(fleet).await?;
@@ -79,7 +79,7 @@ pub async fn missing_namespace_takes_another_cluster(fleet: &Fleet) -> Result<()
     Ok(())
 }
 
-pub async fn missing_secret_takes_another_cluster(fleet: &Fleet) -> Result<()> {
+pub(crate) async fn missing_secret_takes_another_cluster(fleet: &Fleet) -> Result<()> {
     let namespace = "half-secret";
     fleet.tenant(&Tenant::new(namespace).secret("token")).await?;
     Queue::new(namespace).apply(fleet).await?;
@@ -95,7 +95,7 @@ pub async fn missing_secret_takes_another_cluster(fleet: &Fleet) -> Result<()> {
     Ok(())
 }
 
-pub async fn missing_config_map_everywhere_waits_with_its_name(fleet: &Fleet) -> Result<()> {
+pub(crate) async fn missing_config_map_everywhere_waits_with_its_name(fleet: &Fleet) -> Result<()> {
     let namespace = "no-config";
     fleet.tenant(&Tenant::new(namespace)).await?;
     Queue::new(namespace).apply(fleet).await?;
@@ -115,7 +115,7 @@ pub async fn missing_config_map_everywhere_waits_with_its_name(fleet: &Fleet) ->
     Ok(())
 }
 
-pub async fn name_taken_by_a_foreign_job(fleet: &Fleet) -> Result<()> {
+pub(crate) async fn name_taken_by_a_foreign_job(fleet: &Fleet) -> Result<()> {
     let namespace = "taken";
     fleet.tenant(&Tenant::new(namespace)).await?;
     Queue::new(namespace).apply(fleet).await?;
@@ -142,7 +142,7 @@ pub async fn name_taken_by_a_foreign_job(fleet: &Fleet) -> Result<()> {
 }
 
 /// The spoke runs a queueing system of its own, which suspends every new Job: here a policy of its API server.
-pub async fn local_queueing_on_a_spoke_is_refused_by_name(fleet: &Fleet) -> Result<()> {
+pub(crate) async fn local_queueing_on_a_spoke_is_refused_by_name(fleet: &Fleet) -> Result<()> {
     let namespace = "resuspended";
     fleet.tenant(&Tenant::new(namespace)).await?;
     apply_all(fleet.hub_cluster()?, &dispatch_check("prefers-onprem", &[])).await?;

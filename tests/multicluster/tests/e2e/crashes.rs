@@ -4,18 +4,17 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use fairlead_multicluster::{
-    audit::{Verb, writes_of},
     fleet::{CRASH_POINT, Fleet, Spoke, Tenant},
     process::Process,
     wait,
-    work::{BOUND, JobSpec, Jobs, Queue},
+    work::{BOUND, JobSpec, Jobs, Queue, copies_created},
 };
 use fairlead_runtime::CrashPoint;
 
 /// How many Jobs are under way when a process dies.
 const JOBS: usize = 3;
 
-pub async fn hub_at_every_point(fleet: &Fleet) -> Result<()> {
+pub(crate) async fn hub_at_every_point(fleet: &Fleet) -> Result<()> {
     for point in points("hub.") {
         let namespace = prepare(fleet, point).await?;
         fleet.restart_hub(&[(CRASH_POINT, point.name())]).await?;
@@ -27,7 +26,7 @@ pub async fn hub_at_every_point(fleet: &Fleet) -> Result<()> {
     Ok(())
 }
 
-pub async fn agent_at_every_point(fleet: &Fleet) -> Result<()> {
+pub(crate) async fn agent_at_every_point(fleet: &Fleet) -> Result<()> {
     for point in points("spoke.") {
         let namespace = prepare(fleet, point).await?;
         for spoke in fleet.spokes() {
@@ -93,15 +92,7 @@ async fn each_ran_once(fleet: &Fleet, namespace: &str) -> Result<()> {
         };
         jobs.until_within(&format!("job-{n}"), "is complete", Duration::from_secs(90), complete).await?;
     }
-    let mut creates = 0;
-    for spoke in fleet.spokes() {
-        let mut log = fleet.spoke_cluster(spoke.name())?.audit_log()?;
-        log.refresh()?;
-        creates += writes_of(log.events(), "jobs")
-            .into_iter()
-            .filter(|write| write.namespace == namespace && write.verb == Verb::Create)
-            .count();
-    }
+    let creates = copies_created(fleet, namespace)?.len();
     ensure!(creates == JOBS, "{JOBS} Jobs were created {creates} times");
     Ok(())
 }

@@ -4,16 +4,17 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use fairlead_multicluster::{
+    audit::Verb,
     fleet::{Fleet, Tenant},
     proxy::Cut,
     wait,
-    work::{BOUND, JobSpec, Jobs, Queue, has_condition, is_active, placed, workload_of},
+    work::{BOUND, JobSpec, Jobs, Queue, copy_writes, has_condition, is_active, placed, workload_of},
 };
 
 /// The bound of issue 3 is 2 s; tests fail at five times a bound, and print the figure.
 const DELETED_WITHIN: Duration = Duration::from_secs(10);
 
-pub async fn copy_is_deleted_within_two_seconds(fleet: &Fleet) -> Result<()> {
+pub(crate) async fn copy_is_deleted_within_two_seconds(fleet: &Fleet) -> Result<()> {
     let (jobs, copies, _) = running(fleet, "deleted").await?;
     let begin = Instant::now();
     jobs.delete("long").await?;
@@ -22,7 +23,7 @@ pub async fn copy_is_deleted_within_two_seconds(fleet: &Fleet) -> Result<()> {
     nothing_is_left(fleet, "deleted", &copies).await
 }
 
-pub async fn deleted_while_the_link_is_down(fleet: &Fleet) -> Result<()> {
+pub(crate) async fn deleted_while_the_link_is_down(fleet: &Fleet) -> Result<()> {
     let (jobs, copies, spoke) = running(fleet, "deleted-cut").await?;
     let link = fleet.spoke(&spoke)?.link();
     link.cut(Cut::BlackHole);
@@ -37,7 +38,7 @@ pub async fn deleted_while_the_link_is_down(fleet: &Fleet) -> Result<()> {
     nothing_is_left(fleet, "deleted-cut", &copies).await
 }
 
-pub async fn deleted_while_hub_and_link_are_down(fleet: &Fleet) -> Result<()> {
+pub(crate) async fn deleted_while_hub_and_link_are_down(fleet: &Fleet) -> Result<()> {
     let (jobs, copies, spoke) = running(fleet, "deleted-down").await?;
     let link = fleet.spoke(&spoke)?.link();
     link.cut(Cut::BlackHole);
@@ -51,7 +52,7 @@ pub async fn deleted_while_hub_and_link_are_down(fleet: &Fleet) -> Result<()> {
 }
 
 /// `kubectl replace --force`: a new Job of the same name, at once.
-pub async fn replaced_job_starts_after_the_old_one_stopped(fleet: &Fleet) -> Result<()> {
+pub(crate) async fn replaced_job_starts_after_the_old_one_stopped(fleet: &Fleet) -> Result<()> {
     let namespace = "replaced";
     fleet.tenant(&Tenant::new(namespace)).await?;
     Queue::new(namespace).apply(fleet).await?;
@@ -64,39 +65,17 @@ pub async fn replaced_job_starts_after_the_old_one_stopped(fleet: &Fleet) -> Res
     let hub = fleet.hub_cluster()?;
     hub.kubectl_as(hub.admin(), &["replace", "--force", "-n", namespace, "-f", "-"], &replacement).await?;
     jobs.complete("train").await?;
-    let created = first_create(fleet, namespace, old.metadata.uid.as_deref().unwrap_or_default()).await?;
-    let ended = removal(fleet, &spoke, namespace, old.metadata.uid.as_deref().unwrap_or_default()).await?;
+    let old = old.metadata.uid.context("its UID")?;
+    let writes = copy_writes(fleet, namespace)?;
+    let ended = writes
+        .iter()
+        .find(|write| write.uid == old && write.gone)
+        .context("the old copy was never removed")?;
+    let created =
+        writes.iter().find(|write| write.uid != old && write.verb == Verb::Create).context("no new copy")?;
+    let (created, ended) = (created.received, ended.received);
     ensure!(created >= ended, "the new copy was created at {created}, the old one was gone at {ended}");
     Ok(())
-}
-
-/// When the first copy other than the one with this UID was created, on any spoke.
-async fn first_create(fleet: &Fleet, namespace: &str, old: &str) -> Result<jiff::Timestamp> {
-    let mut first = None;
-    for spoke in fleet.spokes() {
-        let mut log = fleet.spoke_cluster(spoke.name())?.audit_log()?;
-        log.refresh()?;
-        for write in fairlead_multicluster::audit::writes_of(log.events(), "jobs") {
-            let created = write.verb == fairlead_multicluster::audit::Verb::Create;
-            if created && write.namespace == namespace && write.name == "train" && write.uid != old {
-                first =
-                    Some(first.map_or(write.received, |other: jiff::Timestamp| other.min(write.received)));
-            }
-        }
-    }
-    first.context("no second copy was created")
-}
-
-/// When the Job with this UID was gone.
-async fn removal(fleet: &Fleet, spoke: &str, namespace: &str, uid: &str) -> Result<jiff::Timestamp> {
-    let mut log = fleet.spoke_cluster(spoke)?.audit_log()?;
-    log.refresh()?;
-    fairlead_multicluster::audit::writes_of(log.events(), "jobs")
-        .into_iter()
-        .filter(|write| write.namespace == namespace && write.uid == uid && write.gone)
-        .map(|write| write.received)
-        .next()
-        .context("the old copy was never removed")
 }
 
 /// A namespace with a Job `long` that runs on some spoke: (the hub's Jobs, the spoke's Jobs, the spoke).

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 const SPOKE: &str = "gcp-euw4";
 const HUB_NAMESPACE: &str = "fairlead-system";
 
-pub async fn tokens_that_are_refused(fleet: &Fleet) -> Result<()> {
+pub(crate) async fn tokens_that_are_refused(fleet: &Fleet) -> Result<()> {
     mistyped(fleet).await?;
     foreign(fleet).await?;
     expired(fleet).await?;

@@ -4,15 +4,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use fairlead_multicluster::{
-    audit::{Verb, writes_of},
     fleet::{Fleet, Tenant},
     process::Signal,
     proxy::Cut,
-    work::{JobSpec, Jobs, Queue, has_condition, is_active, placed, spokes_with},
+    work::{JobSpec, Jobs, Queue, copies_created, has_condition, is_active, placed, spokes_with},
 };
 
 /// A dropped link, not a stopped process: packets vanish for 20 s while Jobs run.
-pub async fn cut_for_twenty_seconds_changes_nothing(fleet: &Fleet) -> Result<()> {
+pub(crate) async fn cut_for_twenty_seconds_changes_nothing(fleet: &Fleet) -> Result<()> {
     let namespace = "cut";
     fleet.tenant(&Tenant::new(namespace)).await?;
     Queue::new(namespace).apply(fleet).await?;
@@ -35,18 +34,13 @@ pub async fn cut_for_twenty_seconds_changes_nothing(fleet: &Fleet) -> Result<()>
     println!("  status caught up {:.2} s after the link's return (aim 2 s)", healed.elapsed().as_secs_f32());
     ensure!(healed.elapsed() < Duration::from_secs(10), "status caught up after {:?}", healed.elapsed());
     ensure!(spokes_with(fleet, namespace, "short").await? == std::slice::from_ref(&spoke));
-    let mut log = fleet.spoke_cluster(&spoke)?.audit_log()?;
-    log.refresh()?;
-    let creates = writes_of(log.events(), "jobs")
-        .into_iter()
-        .filter(|write| write.namespace == namespace && write.verb == Verb::Create)
-        .count();
+    let creates = copies_created(fleet, namespace)?.len();
     ensure!(creates == 1, "created {creates} times");
     fleet.connected(&spoke).await
 }
 
 /// A spoke whose session is up and whose agent hangs delays no Job that another can take.
-pub async fn hung_agent_delays_no_other_job(fleet: &Fleet) -> Result<()> {
+pub(crate) async fn hung_agent_delays_no_other_job(fleet: &Fleet) -> Result<()> {
     let namespace = "hung";
     fleet.tenant(&Tenant::new(namespace)).await?;
     Queue::new(namespace).apply(fleet).await?;

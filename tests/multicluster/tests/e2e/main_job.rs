@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
 use fairlead_multicluster::{
-    audit::{AuditEvent, Verb, writes_of},
+    audit::writes_of,
     fleet::{Fleet, Tenant},
-    work::{BOUND, JobSpec, Jobs, Queue, has_condition, spokes_with},
+    work::{BOUND, JobSpec, Jobs, Queue, copies_created, has_condition, spokes_with},
 };
 use serde_json::{Value, json};
 
-pub async fn sample_job_completes_on_one_spoke(fleet: &Fleet) -> Result<()> {
+pub(crate) async fn sample_job_completes_on_one_spoke(fleet: &Fleet) -> Result<()> {
     let namespace = "sample";
     fleet.tenant(&Tenant::new(namespace)).await?;
     Queue::new(namespace).apply(fleet).await?;
@@ -31,7 +31,7 @@ pub async fn sample_job_completes_on_one_spoke(fleet: &Fleet) -> Result<()> {
     Ok(())
 }
 
-pub async fn sixty_jobs_over_two_queues_and_three_clusters(fleet: &Fleet) -> Result<()> {
+pub(crate) async fn sixty_jobs_over_two_queues_and_three_clusters(fleet: &Fleet) -> Result<()> {
     let namespaces = ["sixty-a", "sixty-b"];
     for namespace in namespaces {
         fleet.tenant(&Tenant::new(namespace)).await?;
@@ -50,17 +50,17 @@ pub async fn sixty_jobs_over_two_queues_and_three_clusters(fleet: &Fleet) -> Res
         Jobs::on_hub(fleet, namespaces[n % 2])?.complete(&format!("job-{n}")).await?;
     }
     for namespace in namespaces {
-        let created = creates_by_spoke(fleet, namespace).await?;
+        let created = creates_by_spoke(fleet, namespace)?;
         ensure!(created.len() == 30, "{} of 30 Jobs of {namespace} were created on spokes", created.len());
         for (name, spokes) in created {
             ensure!(spokes.len() == 1, "{namespace}/{name} was created on {spokes:?}");
         }
-        quota_was_never_exceeded(fleet, namespace, &[("cpu", 24_000), ("nvidia.com/gpu", 12)]).await?;
+        quota_was_never_exceeded(fleet, namespace, &[("cpu", 24_000), ("nvidia.com/gpu", 12)])?;
     }
     Ok(())
 }
 
-pub async fn failed_job_is_mirrored(fleet: &Fleet) -> Result<()> {
+pub(crate) async fn failed_job_is_mirrored(fleet: &Fleet) -> Result<()> {
     let namespace = "failing";
     fleet.tenant(&Tenant::new(namespace)).await?;
     Queue::new(namespace).apply(fleet).await?;
@@ -72,7 +72,7 @@ pub async fn failed_job_is_mirrored(fleet: &Fleet) -> Result<()> {
 }
 
 /// Queue and Job in one apply: the entry policies did not know yet that the queue is federated.
-pub async fn job_older_than_its_federation_runs_on_a_spoke(fleet: &Fleet) -> Result<()> {
+pub(crate) async fn job_older_than_its_federation_runs_on_a_spoke(fleet: &Fleet) -> Result<()> {
     let namespace = "older";
     fleet.tenant(&Tenant::new(namespace)).await?;
     let jobs = Jobs::on_hub(fleet, namespace)?;
@@ -87,26 +87,17 @@ pub async fn job_older_than_its_federation_runs_on_a_spoke(fleet: &Fleet) -> Res
 }
 
 /// Job name → the spokes on which a Job of this name was created in the namespace, one entry a creation.
-async fn creates_by_spoke(fleet: &Fleet, namespace: &str) -> Result<BTreeMap<String, Vec<String>>> {
+fn creates_by_spoke(fleet: &Fleet, namespace: &str) -> Result<BTreeMap<String, Vec<String>>> {
     let mut created: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for spoke in fleet.spokes() {
-        let mut log = fleet.spoke_cluster(spoke.name())?.audit_log()?;
-        let of_jobs = |event: &&AuditEvent| {
-            event.wrote("jobs") && event.verb == Verb::Create && event.object.namespace == namespace
-        };
-        for event in log.refresh()?.iter().filter(of_jobs) {
-            let name =
-                event.response.as_ref().and_then(|job| job.pointer("/metadata/name")).and_then(Value::as_str);
-            let name = name.map_or_else(|| event.object.name.clone(), str::to_owned);
-            created.entry(name).or_default().push(spoke.name().to_owned());
-        }
+    for write in copies_created(fleet, namespace)? {
+        created.entry(write.name).or_default().push(write.spoke);
     }
     Ok(created)
 }
 
 /// Replays every state that a Workload of the namespace reached, in the order of the hub's store, and adds up what is
 /// reserved at each instant. Quota is given back when the Workload is finished or gone.
-async fn quota_was_never_exceeded(fleet: &Fleet, namespace: &str, quota: &[(&str, i64)]) -> Result<()> {
+fn quota_was_never_exceeded(fleet: &Fleet, namespace: &str, quota: &[(&str, i64)]) -> Result<()> {
     let mut log = fleet.hub_cluster()?.audit_log()?;
     log.refresh()?;
     let mut reserved: BTreeMap<String, Value> = BTreeMap::new();

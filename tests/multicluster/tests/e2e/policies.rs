@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 const WORKLOADS: &str = "/apis/kueue.x-k8s.io/v1beta2/namespaces";
 
-pub async fn entry_policies_suspend_and_mark(fleet: &Fleet) -> Result<()> {
+pub(crate) async fn entry_policies_suspend_and_mark(fleet: &Fleet) -> Result<()> {
     let namespace = "entry";
     fleet.tenant(&Tenant::new(namespace)).await?;
     Queue::new(namespace).quota("cpu", "0").apply(fleet).await?;
@@ -40,7 +40,7 @@ pub async fn entry_policies_suspend_and_mark(fleet: &Fleet) -> Result<()> {
     Ok(())
 }
 
-pub async fn malformed_quantity_is_rejected_at_apply(fleet: &Fleet) -> Result<()> {
+pub(crate) async fn malformed_quantity_is_rejected_at_apply(fleet: &Fleet) -> Result<()> {
     let namespace = "malformed";
     create_namespace(fleet.hub_cluster()?, namespace).await?;
     let refused =
@@ -53,7 +53,7 @@ pub async fn malformed_quantity_is_rejected_at_apply(fleet: &Fleet) -> Result<()
     Ok(())
 }
 
-pub async fn placements_cannot_be_lost_or_turned_back(fleet: &Fleet) -> Result<()> {
+pub(crate) async fn placements_cannot_be_lost_or_turned_back(fleet: &Fleet) -> Result<()> {
     let namespace = "transitions";
     fleet.tenant(&Tenant::new(namespace)).await?;
     Queue::new(namespace).apply(fleet).await?;
@@ -97,7 +97,7 @@ pub async fn placements_cannot_be_lost_or_turned_back(fleet: &Fleet) -> Result<(
     jobs.delete("long").await
 }
 
-pub async fn old_version_is_refused_with_a_hint(fleet: &Fleet) -> Result<()> {
+pub(crate) async fn old_version_is_refused_with_a_hint(fleet: &Fleet) -> Result<()> {
     let old = json!({
         "apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "ResourceFlavor",
         "metadata": {"name": "old-version"}, "spec": {},

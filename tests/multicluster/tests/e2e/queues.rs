@@ -8,7 +8,7 @@ use fairlead_multicluster::{
 };
 use serde_json::{Value, json};
 
-pub async fn home_queue_runs_in_place(fleet: &Fleet) -> Result<()> {
+pub(crate) async fn home_queue_runs_in_place(fleet: &Fleet) -> Result<()> {
     let namespace = "home";
     create_namespace(fleet.hub_cluster()?, namespace).await?;
     let flavor = json!({"nodeLabels": {"kubernetes.io/os": "linux"}});
@@ -31,7 +31,7 @@ pub async fn home_queue_runs_in_place(fleet: &Fleet) -> Result<()> {
     Ok(())
 }
 
-pub async fn statuses_count_what_waits_and_runs(fleet: &Fleet) -> Result<()> {
+pub(crate) async fn statuses_count_what_waits_and_runs(fleet: &Fleet) -> Result<()> {
     let namespace = "counted";
     fleet.tenant(&Tenant::new(namespace)).await?;
     Queue::new(namespace).quota("cpu", "1").apply(fleet).await?;

@@ -19,7 +19,7 @@ const HUB_EVENTS: u64 = 5;
 const HUB_DELETION: u64 = 4;
 const SPOKE_ADDED: u64 = 4;
 
-pub async fn per_job_are_within_budget(fleet: &Fleet) -> Result<()> {
+pub(crate) async fn per_job_are_within_budget(fleet: &Fleet) -> Result<()> {
     let plain = plain_on_a_spoke(fleet).await?;
     let three = measure(fleet, "writes-three").await?;
     for spoke in ["aws-use1", "gcp-euw4"] {
