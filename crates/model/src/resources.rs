@@ -24,6 +24,11 @@ impl Resources {
         self.0.get(name).copied().unwrap_or(0)
     }
 
+    /// Whether the resource is named, even with zero.
+    pub fn contains(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
     /// Sets one resource; zero is stored too, because "asks for none" and "does not ask" differ to quota.
     pub fn set(&mut self, name: impl Into<ResourceName>, amount: i64) {
         self.0.insert(name.into(), amount);

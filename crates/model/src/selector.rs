@@ -120,6 +120,11 @@ pub struct NodeConstraints {
     pub tolerations: Vec<Toleration>,
 }
 
+impl NodeConstraints {
+    /// Any node without taints will do.
+    pub const ANY: Self = Self { selector: Labels::new(), affinity: None, tolerations: Vec::new() };
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -25,21 +25,39 @@ pub mod fact;
 pub mod memory;
 pub mod plan;
 pub mod policy;
+mod names;
+mod quota;
+mod requests;
+mod round;
 mod world;
 
 pub use fact::Fact;
 pub use plan::{Admission, Head, Outcome, Plan, Preempted};
 pub use policy::{Budget, Policy, Settings};
-pub use world::{Changed, Snapshot, World};
+pub use world::{Changed, PendingQueue, QueueUsage, Snapshot, World};
 
 use fairlead_model::Millis;
 
 /// Decides what the heads of all queues get, in up to `budget.rounds` rounds.
+///
+/// Rounds after the first are played on a copy that took over what was decided so far, so that n rounds in one call
+/// decide what n calls would with each plan committed in between; a caller that owns the world saves the copy by
+/// calling with one round at a time.
 pub fn decide(snapshot: &Snapshot<'_>, policy: &Policy, now: Millis, budget: Budget) -> Plan {
-    let _ = (snapshot, policy, budget);
-    Plan {
-        at: now,
-        quiet: true,
-        ..Plan::default()
+    let mut plan = Plan { at: now, ..Plan::default() };
+    round::run(snapshot.world, policy, budget, &mut plan);
+    if plan.quiet || budget.rounds <= 1 {
+        return plan;
     }
+    let mut copy = snapshot.world.clone();
+    let mut part = plan.clone();
+    while !plan.quiet && plan.rounds < budget.rounds {
+        copy.commit(&part);
+        let spent = names::next(plan.heads.len());
+        let rest = Budget { heads: budget.heads.saturating_sub(spent), ..budget };
+        part = Plan { at: now, ..Plan::default() };
+        round::run(copy.snapshot().world, policy, rest, &mut part);
+        plan.append(part.clone());
+    }
+    plan
 }

@@ -1,17 +1,30 @@
 //! What a round remembers for the next, as part of the plan: kept in memory only, never stored.
 
-use fairlead_model::Uid;
+use fairlead_model::{ResourceName, Uid};
 
-/// Where the scan over flavors goes on [F-8]: per pod set and resource the index of the last flavor that was looked
-/// at, or none when the list was exhausted.
+/// Where the scan over flavors goes on [F-8].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scan {
-    /// Per pod set, per charged resource in name order.
-    pub tried: Vec<Vec<Option<u32>>>,
-    /// The tree's generation when it was made.
+    /// Per pod set and charged resource the index of the last flavor that was looked at, or none when the list was
+    /// exhausted.
+    pub tried: Vec<Vec<(ResourceName, Option<u32>)>>,
+    /// The queue's generation when it was made.
     pub generation: u64,
     /// The round counter when it was made.
     pub round: u64,
+}
+
+impl Scan {
+    /// Whether flavors are left that were not looked at.
+    pub fn unfinished(&self) -> bool {
+        self.tried.iter().flatten().any(|(_, last)| last.is_some())
+    }
+
+    /// The first flavor to look at for a resource of a pod set.
+    pub fn start(&self, pod_set: usize, resource: &str) -> u32 {
+        let tried = self.tried.get(pod_set).into_iter().flatten().find(|(name, _)| **name == *resource);
+        tried.and_then(|(_, last)| *last).map_or(0, |last| last.saturating_add(1))
+    }
 }
 
 /// What becomes of one head after its round.

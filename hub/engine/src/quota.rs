@@ -1,0 +1,205 @@
+//! The quota tree [T-1]…[T-8]: ClusterQueues are leaves, Cohorts inner nodes. A tree is a vector in topological order
+//! (a parent stands before its children); quota and usage are planes `[node × flavor-resource]`. Usage is kept apart
+//! from quota, so a what-if is a copied usage plane, dropped to forget.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use fairlead_model::Amount;
+
+use crate::fact::Weight;
+use crate::names::{CqIx, FrIx, at};
+
+pub(crate) mod build;
+
+/// Position of a node in its tree.
+pub(crate) type NodeIx = u32;
+/// Column of a flavor-resource in its tree.
+pub(crate) type Col = u32;
+
+/// Usage of every node of one tree, row by row.
+pub(crate) type Plane = Vec<i64>;
+
+/// A node of the quota tree.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    /// Its name.
+    pub(crate) name: Arc<str>,
+    /// Its parent; none for the root.
+    pub(crate) parent: Option<NodeIx>,
+    /// The ClusterQueue, for leaves.
+    pub(crate) queue: Option<CqIx>,
+    /// Children in name order, Cohorts and ClusterQueues apart.
+    pub(crate) children: Vec<NodeIx>,
+    /// 0 for a ClusterQueue; for a Cohort the largest distance to a leaf.
+    pub(crate) height: u32,
+    /// Weight in fair sharing.
+    pub(crate) weight: Weight,
+}
+
+/// Quota of one node for one flavor-resource.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Cell {
+    /// Guaranteed here.
+    pub(crate) nominal: Amount,
+    /// How much more may be borrowed.
+    pub(crate) borrowing: Option<Amount>,
+    /// How much may be lent.
+    pub(crate) lending: Option<Amount>,
+    /// Quota of the whole subtree.
+    pub(crate) subtree: Amount,
+    /// The part of it that the parent does not see.
+    pub(crate) local: Amount,
+    /// What could be had if nothing were used [T-2].
+    pub(crate) potential: Amount,
+}
+
+/// One tree: a root Cohort with all below it, or a lone ClusterQueue.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tree {
+    /// Nodes in topological order; the root is the first.
+    pub(crate) nodes: Vec<Node>,
+    /// The flavor-resource of each column, in (flavor name, resource name) order.
+    pub(crate) columns: Vec<FrIx>,
+    index: BTreeMap<FrIx, Col>,
+    cells: Vec<Cell>,
+    /// Usage now.
+    pub(crate) usage: Plane,
+    /// A parent cycle: its queues are not usable.
+    pub(crate) cyclic: bool,
+}
+
+impl Tree {
+    /// The column of a flavor-resource.
+    pub(crate) fn column(&self, fr: FrIx) -> Option<Col> {
+        self.index.get(&fr).copied()
+    }
+
+    /// A node.
+    pub(crate) fn node(&self, ix: NodeIx) -> Option<&Node> {
+        self.nodes.get(at(ix))
+    }
+
+    /// The parent of a node.
+    pub(crate) fn parent(&self, ix: NodeIx) -> Option<NodeIx> {
+        self.node(ix).and_then(|node| node.parent)
+    }
+
+    /// The root's name.
+    pub(crate) fn root_name(&self) -> Arc<str> {
+        self.nodes.first().map_or_else(|| Arc::from(""), |node| Arc::clone(&node.name))
+    }
+
+    fn slot(&self, node: NodeIx, col: Col) -> usize {
+        at(node).saturating_mul(self.columns.len()).saturating_add(at(col))
+    }
+
+    /// Quota of a node.
+    pub(crate) fn cell(&self, node: NodeIx, col: Col) -> Cell {
+        self.cells.get(self.slot(node, col)).copied().unwrap_or_default()
+    }
+
+    /// Usage of a node in a plane.
+    pub(crate) fn used(&self, plane: &[i64], node: NodeIx, col: Col) -> i64 {
+        plane.get(self.slot(node, col)).copied().unwrap_or(0)
+    }
+
+    /// What of its own, unseen quota a node still has.
+    pub(crate) fn local_available(&self, plane: &[i64], node: NodeIx, col: Col) -> Amount {
+        let local = self.cell(node, col).local;
+        local.minus(Amount::Finite(self.used(plane, node, col))).max(Amount::ZERO)
+    }
+
+    /// [T-1] What a node can still get; negative at an over-used root. Walks from the root down, without recursion, so
+    /// that chains of any depth are safe.
+    pub(crate) fn available(&self, plane: &[i64], node: NodeIx, col: Col) -> Amount {
+        let mut path = Vec::with_capacity(8);
+        let mut cursor = Some(node);
+        while let Some(ix) = cursor {
+            path.push(ix);
+            cursor = self.parent(ix);
+        }
+        let mut from_parent = None;
+        for ix in path.into_iter().rev() {
+            from_parent = Some(self.available_step(plane, ix, col, from_parent));
+        }
+        from_parent.unwrap_or(Amount::ZERO)
+    }
+
+    fn available_step(&self, plane: &[i64], node: NodeIx, col: Col, parent: Option<Amount>) -> Amount {
+        let cell = self.cell(node, col);
+        let used = Amount::Finite(self.used(plane, node, col));
+        let Some(mut offered) = parent else { return cell.subtree.minus(used) };
+        if let Some(limit) = cell.borrowing {
+            let stored = cell.subtree.minus(cell.local);
+            let used_above = used.minus(cell.local).max(Amount::ZERO);
+            offered = offered.min(stored.minus(used_above).plus(limit));
+        }
+        self.local_available(plane, node, col).plus(offered)
+    }
+
+    /// [T-3] Charges usage to a node and what exceeds its local quota to those above.
+    pub(crate) fn add_usage(&self, plane: &mut [i64], node: NodeIx, col: Col, amount: i64) {
+        let mut cursor = Some((node, amount));
+        while let Some((ix, amount)) = cursor {
+            let free = self.local_available(plane, ix, col).saturated();
+            if let Some(used) = plane.get_mut(self.slot(ix, col)) {
+                *used = used.saturating_add(amount);
+            }
+            let above = amount.saturating_sub(free);
+            cursor = self.parent(ix).filter(|_| above > 0).map(|parent| (parent, above));
+        }
+    }
+
+    /// [T-4] Takes usage back from a node and from those above.
+    pub(crate) fn remove_usage(&self, plane: &mut [i64], node: NodeIx, col: Col, amount: i64) {
+        let mut cursor = Some((node, amount));
+        while let Some((ix, amount)) = cursor {
+            let stored = Amount::Finite(self.used(plane, ix, col)).minus(self.cell(ix, col).local);
+            if let Some(used) = plane.get_mut(self.slot(ix, col)) {
+                *used = used.saturating_sub(amount);
+            }
+            let above = amount.min(stored.saturated());
+            cursor = self.parent(ix).filter(|_| above > 0).map(|parent| (parent, above));
+        }
+    }
+
+    /// [T-5] Whether the node would borrow with `extra` more usage.
+    pub(crate) fn borrowing_with(&self, plane: &[i64], node: NodeIx, col: Col, extra: i64) -> bool {
+        let used = self.used(plane, node, col).saturating_add(extra);
+        self.cell(node, col).subtree < Amount::Finite(used)
+    }
+
+    /// [F-7] How far up the tree `amount` more usage of a queue has to come from, and whether quota above that point
+    /// could be reclaimed.
+    pub(crate) fn borrow_level(&self, plane: &[i64], queue: NodeIx, col: Col, amount: i64) -> (u32, bool) {
+        let has_parent = |ix| self.parent(ix).is_some();
+        if !self.borrowing_with(plane, queue, col, amount) || !has_parent(queue) {
+            return (0, has_parent(queue));
+        }
+        let mut rest = Amount::Finite(amount).minus(self.local_available(plane, queue, col)).saturated();
+        let mut cursor = self.parent(queue);
+        let mut height = 0;
+        while let Some(ix) = cursor {
+            height = self.node(ix).map_or(0, |node| node.height);
+            if !self.borrowing_with(plane, ix, col, rest) {
+                return (height, has_parent(ix));
+            }
+            rest = Amount::Finite(rest).minus(self.local_available(plane, ix, col)).saturated();
+            cursor = self.parent(ix);
+        }
+        (height, false)
+    }
+
+    /// Whether `node` lies on the path from `below` to the root (`below` included).
+    pub(crate) fn is_ancestor(&self, node: NodeIx, below: NodeIx) -> bool {
+        let mut cursor = Some(below);
+        while let Some(ix) = cursor {
+            if ix == node {
+                return true;
+            }
+            cursor = self.parent(ix);
+        }
+        false
+    }
+}

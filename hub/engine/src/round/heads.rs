@@ -1,0 +1,147 @@
+//! Takes the heads, checks them and nominates what each could get.
+
+use std::sync::Arc;
+
+use fairlead_model::Reason;
+
+use super::Round;
+use super::assign::Assigner;
+use super::entry::{Assignment, Entry, Mode, Target};
+use super::explain;
+use super::overlay::Overlay;
+use crate::fact::CheckPhase;
+use crate::memory::Requeue;
+use crate::names::{CqIx, RowIx};
+use crate::plan::{Head, Outcome};
+use crate::world::rows::{Queue, Row};
+use crate::{Budget, Plan};
+
+impl<'w> Round<'w> {
+    /// Takes one head from every active queue and finds out what it could get. Heads that fail the checks of are
+    /// written into the plan at once. The flag says whether the budget cut heads off.
+    pub(crate) fn nominate(
+        &self,
+        base: &Overlay<'w>,
+        budget: Budget,
+        plan: &mut Plan,
+    ) -> (Vec<Entry>, bool) {
+        self.tell_outside(plan);
+        let mut entries = Vec::new();
+        let mut left = budget.heads.saturating_sub(crate::names::next(plan.heads.len()));
+        for (queue_ix, row_ix) in self.heads() {
+            if left == 0 {
+                return (entries, true);
+            }
+            left = left.saturating_sub(1);
+            if self.rejected(queue_ix, row_ix, plan) {
+                continue;
+            }
+            entries.extend(self.entry(base, row_ix));
+        }
+        (entries, false)
+    }
+
+    /// The heads in the order of their queues' names, each with its queue.
+    fn heads(&self) -> Vec<(CqIx, RowIx)> {
+        let active = self.world.queues_by_name().filter(|(_, queue)| queue.fact.is_some() && queue.inactive.is_none());
+        active.filter_map(|(ix, queue)| Some((ix, self.world.head(queue)?))).collect()
+    }
+
+    fn entry(&self, base: &Overlay<'w>, row_ix: RowIx) -> Option<Entry> {
+        let assigner = self.assigner(base, row_ix)?;
+        let (assignment, targets) = self.best_assignment(&assigner);
+        Some(Entry {
+            row: row_ix,
+            queue: assigner.queue_ix,
+            tree: assigner.tree_ix,
+            node: assigner.node,
+            assignment,
+            targets,
+            second_pass: false,
+        })
+    }
+
+    /// The full size if it fits or can preempt, else the largest part that does [F-9].
+    pub(crate) fn best_assignment(&self, assigner: &Assigner<'_, 'w>) -> (Assignment, Vec<Target>) {
+        let full = assigner.assign(None);
+        match full.mode() {
+            Mode::Fit | Mode::Deferred => (full, Vec::new()),
+            Mode::NoFit => (full, Vec::new()),
+            Mode::Preempt => {
+                let targets = self.find_targets(assigner, &full);
+                (full, targets)
+            }
+        }
+    }
+
+    /// Tells of workloads that are in no queue, once per change.
+    fn tell_outside(&self, plan: &mut Plan) {
+        if self.number > 0 {
+            return;
+        }
+        for row in self.world.untold.iter().filter_map(|ix| self.world.row(*ix)) {
+            if let crate::world::rows::Place::Outside(reason) = row.place {
+                plan.heads.push(Head {
+                    uid: row.fact.uid.clone(),
+                    key: row.fact.key.clone(),
+                    cluster_queue: "".into(),
+                    root: "".into(),
+                    round: self.number,
+                    entered: false,
+                    outcome: Outcome::Outside,
+                    verdict: explain::outside(self.world, row, reason),
+                });
+            }
+        }
+    }
+
+    /// Checks a head before anything is computed for it; true when it was turned away.
+    fn rejected(&self, queue_ix: CqIx, row_ix: RowIx, plan: &mut Plan) -> bool {
+        let (Some(row), Some(queue)) = (self.world.row(row_ix), self.world.queue(queue_ix)) else { return true };
+        let Some((outcome, reason, detail)) = self.objection(queue_ix, row) else { return false };
+        plan.heads.push(Head {
+            uid: row.fact.uid.clone(),
+            key: row.fact.key.clone(),
+            cluster_queue: Arc::clone(&queue.name),
+            root: self.root_of(queue_ix, queue),
+            round: self.number,
+            entered: false,
+            outcome,
+            verdict: explain::plain(reason, detail),
+        });
+        let strict = queue.fact.as_ref().is_some_and(|fact| fact.strategy == crate::fact::QueueingStrategy::StrictFifo);
+        plan.memory.requeues.push(Requeue {
+            uid: row.fact.uid.clone(),
+            immediate: strict && outcome != Outcome::NamespaceMismatch,
+            sticky: false,
+            class_failed: false,
+            scan: None,
+        });
+        true
+    }
+
+    fn objection(&self, queue_ix: CqIx, row: &Row) -> Option<(Outcome, Reason, Arc<str>)> {
+        let against = |phase: CheckPhase| matches!(phase, CheckPhase::Retry | CheckPhase::Rejected);
+        if let Some(check) = row.fact.checks.iter().find(|state| against(state.phase)) {
+            return Some((Outcome::Rejected, Reason::PendingEvaluation, Arc::clone(&check.check)));
+        }
+        if !self.world.namespace_matches(queue_ix, &row.fact.key.namespace) {
+            let namespace = Arc::clone(&row.fact.key.namespace);
+            return Some((Outcome::NamespaceMismatch, Reason::NamespaceMismatch, namespace));
+        }
+        let invalid = row.requests.iter().find_map(|pod| pod.invalid.clone())?;
+        Some((Outcome::Rejected, Reason::RequestsExceedLimits, invalid))
+    }
+
+    /// Name of the root of a queue's tree.
+    pub(crate) fn root_of(&self, queue_ix: CqIx, queue: &Queue) -> Arc<str> {
+        self.world.tree_of(queue_ix).map_or_else(|| Arc::clone(&queue.name), |(_, _, tree)| tree.root_name())
+    }
+}
+
+impl crate::world::World {
+    /// The workload that a queue offers next.
+    pub(crate) fn head(&self, queue: &Queue) -> Option<RowIx> {
+        queue.heap.first().map(|(_, row)| *row)
+    }
+}

@@ -1,0 +1,319 @@
+//! Handles the entries of a round one after the other [S-4], [S-5].
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use fairlead_fit::{Pod, Room, place, room};
+use fairlead_model::{Amount, PodDemand};
+
+use super::Round;
+use super::entry::{Assignment, Entry, Mode};
+use super::explain;
+use super::overlay::Overlay;
+use crate::Plan;
+use crate::fact::{BorrowWithinCohort, PodSetAssignment, QueueingStrategy, VictimPolicy};
+use crate::memory::{Requeue, Scan};
+use crate::names::RowIx;
+use crate::plan::{Admission, Head, Outcome, Preempted};
+use crate::world::clusters::{flavor_constraints, flavors_of, with_pod};
+use crate::world::rows::{Queue, Row};
+
+/// What has happened so far in a round.
+struct Progress<'r, 'w> {
+    round: &'r Round<'w>,
+    state: Overlay<'w>,
+    /// Victims of the entries handled so far.
+    gone: BTreeSet<RowIx>,
+    plan: &'r mut Plan,
+    acted: bool,
+}
+
+/// Handles the entries in their order; true when anything changed.
+pub(crate) fn process(round: &Round<'_>, entries: Vec<Entry>, plan: &mut Plan) -> bool {
+    let state = Overlay::new(round.world);
+    let mut progress = Progress { round, state, gone: BTreeSet::new(), plan, acted: false };
+    for entry in entries {
+        progress.handle(entry);
+    }
+    progress.acted
+}
+
+impl<'w> Progress<'_, 'w> {
+    fn handle(&mut self, mut entry: Entry) {
+        let world = self.round.world;
+        let (Some(row), Some(queue)) = (world.row(entry.row), world.queue(entry.queue)) else { return };
+        self.refresh(&mut entry);
+        let outcome = match entry.assignment.mode() {
+            Mode::NoFit => Outcome::NoFit,
+            Mode::Preempt if entry.targets.is_empty() => {
+                self.reserve(&entry, queue);
+                Outcome::PreemptionNoCandidates
+            }
+            Mode::Preempt if row.fact.preemption_gated => Outcome::PreemptionGated,
+            Mode::Deferred => {
+                self.charge(&entry);
+                Outcome::PendingPreemption
+            }
+            Mode::Preempt | Mode::Fit if !self.still_fits(&entry) => Outcome::Skipped,
+            Mode::Preempt => {
+                self.charge(&entry);
+                self.preempt(&entry, row);
+                Outcome::PendingPreemption
+            }
+            Mode::Fit => {
+                self.charge(&entry);
+                self.admit(&entry, row, queue);
+                Outcome::Admitted
+            }
+        };
+        self.conclude(&entry, (row, queue), outcome);
+    }
+
+    /// Decides again what entries handled earlier in the round have made untrue.
+    fn refresh(&mut self, entry: &mut Entry) {
+        let needs_place = entry.assignment.spoke.is_some() && entry.assignment.mode() == Mode::Fit;
+        if !needs_place || self.place_holds(entry) {
+            return;
+        }
+        let Some(assigner) = self.round.assigner(&self.state, entry.row) else { return };
+        let mut again = super::assign::Assigner { scan: None, nominated: Some(&entry.assignment), ..assigner };
+        let counts: Vec<u32> = entry.assignment.pod_sets.iter().map(|pod_set| pod_set.count).collect();
+        again.nominated = Some(&entry.assignment);
+        let assignment = again.assign(Some(&counts));
+        if assignment.mode() == Mode::Fit {
+            entry.assignment = assignment;
+        }
+    }
+
+    /// Whether the chosen spoke is still as it was when it was chosen.
+    fn place_holds(&self, entry: &Entry) -> bool {
+        !self.state.spokes_changed() || entry.assignment.spoke.is_none()
+    }
+
+    fn charge(&mut self, entry: &Entry) {
+        if !entry.second_pass {
+            self.state.charge(entry.tree, entry.node, &entry.assignment.usage);
+        }
+    }
+
+    /// Whether an entry fits once the victims chosen so far and its own are gone, and nobody else claims its victims.
+    fn still_fits(&self, entry: &Entry) -> bool {
+        if entry.targets.iter().any(|target| self.gone.contains(&target.row)) {
+            return false;
+        }
+        let Some(tree) = self.state.tree(entry.tree) else { return false };
+        let mut after = self.state.clone();
+        for victim in self.gone.iter().copied().chain(entry.targets.iter().map(|target| target.row)) {
+            after.remove_held(victim);
+        }
+        let plane = after.plane(entry.tree);
+        let has_quota = entry.second_pass
+            || entry.assignment.usage.iter().all(|(fr, amount)| {
+                let available = tree.column(*fr).map(|col| tree.available(plane, entry.node, col));
+                Amount::Finite(*amount) <= available.unwrap_or(Amount::ZERO).max(Amount::ZERO)
+            });
+        has_quota && self.has_room(entry)
+    }
+
+    /// Whether the chosen spoke still has room.
+    fn has_room(&self, entry: &Entry) -> bool {
+        let Some(spoke) = entry.assignment.spoke.as_ref() else { return true };
+        let reported = self.round.world.clusters.get(spoke).and_then(|row| row.fact.as_ref());
+        if reported.is_none_or(|cluster| cluster.mode == crate::fact::Mode::QuotaOnly) {
+            return reported.is_some();
+        }
+        let Some(row) = self.round.world.row(entry.row) else { return false };
+        let placed = placements(self.round, row, &entry.assignment);
+        let pods: Vec<(Pod<'_>, u32)> = placed.iter().map(|placed| (placed.pod(row), placed.count)).collect();
+        room(self.state.left(spoke), &pods) == Room::Fits
+    }
+
+    /// Holds back what an entry without victims waits for, so that lower entries of other queues do not take it
+    /// [S-4.5]. A queue that can always take its quota back needs no holding.
+    fn reserve(&mut self, entry: &Entry, queue: &Queue) {
+        let preemption = queue.fact.as_ref().map(|fact| fact.preemption).unwrap_or_default();
+        if preemption.reclaim == VictimPolicy::Any {
+            return;
+        }
+        let Some(tree) = self.state.tree(entry.tree) else { return };
+        let mut held_back = std::collections::BTreeMap::new();
+        for (fr, amount) in &entry.assignment.usage {
+            let Some(col) = tree.column(*fr) else { continue };
+            let cell = tree.cell(entry.node, col);
+            let used = tree.used(self.state.plane(entry.tree), entry.node, col);
+            let ceiling = if entry.assignment.borrow > 0 {
+                cell.borrowing.map(|limit| cell.nominal.plus(limit))
+            } else {
+                Some(cell.nominal)
+            };
+            let amount = match ceiling.map(|ceiling| ceiling.minus(Amount::Finite(used))) {
+                None => *amount,
+                Some(rest) if entry.assignment.borrow > 0 => rest.saturated().min(*amount),
+                Some(rest) => rest.saturated().min(*amount).max(0),
+            };
+            held_back.insert(*fr, amount);
+        }
+        self.state.charge(entry.tree, entry.node, &held_back);
+    }
+
+    fn preempt(&mut self, entry: &Entry, row: &Row) {
+        for target in &entry.targets {
+            self.gone.insert(target.row);
+            let Some(victim) = self.round.world.row(target.row) else { continue };
+            let Some(held) = victim.held.as_deref() else { continue };
+            if held.evicted {
+                continue;
+            }
+            self.acted = true;
+            self.plan.evictions.push(Preempted {
+                uid: victim.fact.uid.clone(),
+                key: victim.fact.key.clone(),
+                cluster_queue: Arc::clone(&held.reservation.cluster_queue),
+                cause: target.cause,
+                by: row.fact.uid.clone(),
+                by_key: row.fact.key.clone(),
+                round: self.round.number,
+            });
+        }
+    }
+
+    fn admit(&mut self, entry: &Entry, row: &Row, queue: &Queue) {
+        self.acted = true;
+        let spoke = entry.assignment.spoke.clone();
+        if let Some(spoke) = &spoke {
+            let mut left = self.state.left(spoke).to_vec();
+            for placed in placements(self.round, row, &entry.assignment) {
+                place(&mut left, &placed.pod(row), placed.count);
+            }
+            self.state.set_left(spoke.clone(), left);
+        }
+        let demand = row.requests.iter().zip(&entry.assignment.pod_sets);
+        self.plan.admissions.push(Admission {
+            uid: row.fact.uid.clone(),
+            key: row.fact.key.clone(),
+            cluster_queue: Arc::clone(&queue.name),
+            pod_sets: pod_set_assignments(self.round, row, &entry.assignment),
+            demand: demand
+                .map(|(pod, choice)| PodDemand { requests: pod.effective.clone(), count: choice.count })
+                .collect(),
+            spoke,
+            checks_pending: self.round.checks_pending(queue, row),
+            round: self.round.number,
+            verdict: explain::admitted(self.round, row, &entry.assignment),
+        });
+    }
+
+    /// Writes what became of an entry, and what the next round must know of it.
+    fn conclude(&mut self, entry: &Entry, (row, queue): (&Row, &Queue), outcome: Outcome) {
+        let verdict = explain::entry(self.round, row, entry, outcome);
+        self.plan.heads.push(Head {
+            uid: row.fact.uid.clone(),
+            key: row.fact.key.clone(),
+            cluster_queue: Arc::clone(&queue.name),
+            root: self.round.root_of(entry.queue, queue),
+            round: self.round.number,
+            entered: true,
+            outcome,
+            verdict,
+        });
+        if outcome == Outcome::Admitted || entry.second_pass {
+            return;
+        }
+        let requeue = requeue(self.round, entry, (row, queue), outcome);
+        let unchanged = requeue.immediate && requeue.sticky == row.sticky && same_position(&requeue, row);
+        self.acted |= !unchanged;
+        self.plan.memory.requeues.push(requeue);
+    }
+}
+
+/// Whether the scan would start where it started this time.
+fn same_position(requeue: &Requeue, row: &Row) -> bool {
+    let position = |scan: Option<&Scan>| scan.map(|scan| scan.tried.clone()).unwrap_or_default();
+    let settled = |scan: &Scan| !scan.unfinished();
+    position(requeue.scan.as_ref()) == position(row.scan.as_ref())
+        || (requeue.scan.as_ref().is_none_or(settled) && row.scan.as_ref().is_none_or(settled))
+}
+
+/// Whether a head goes straight back into its heap, and what is remembered of it …[Q-9].
+fn requeue(round: &Round<'_>, entry: &Entry, (row, queue): (&Row, &Queue), outcome: Outcome) -> Requeue {
+    let strict = queue.fact.as_ref().is_some_and(|fact| fact.strategy == QueueingStrategy::StrictFifo);
+    let waits = outcome == Outcome::PendingPreemption;
+    let scan = (!waits).then(|| scan_of(round, queue, &entry.assignment));
+    let unfinished = scan.as_ref().is_some_and(Scan::unfinished);
+    let immediate = strict || waits || outcome == Outcome::Skipped || unfinished;
+    Requeue {
+        uid: row.fact.uid.clone(),
+        immediate,
+        sticky: waits && !strict || row.sticky && !strict,
+        class_failed: matches!(outcome, Outcome::NoFit | Outcome::PreemptionNoCandidates),
+        scan,
+    }
+}
+
+fn scan_of(round: &Round<'_>, queue: &Queue, assignment: &Assignment) -> Scan {
+    let names = &round.world.names.resources;
+    let tried = |pod_set: &super::entry::PodSetChoice| {
+        pod_set.flavors.iter().map(|(resource, choice)| (names.name(*resource), choice.tried)).collect()
+    };
+    Scan {
+        tried: assignment.pod_sets.iter().map(tried).collect(),
+        generation: queue.generation,
+        round: round.world.round.saturating_add(u64::from(round.number)),
+    }
+}
+
+/// Pods of one pod set on their way to a spoke.
+struct Placed {
+    position: usize,
+    requests: fairlead_model::Resources,
+    labels: fairlead_model::Labels,
+    tolerations: Vec<fairlead_model::Toleration>,
+    count: u32,
+}
+
+impl Placed {
+    fn pod<'a>(&'a self, row: &'a Row) -> Pod<'a> {
+        static ANY: fairlead_model::NodeConstraints = fairlead_model::NodeConstraints::ANY;
+        let nodes = row.fact.pod_sets.get(self.position).map_or(&ANY, |pod_set| &pod_set.template.nodes);
+        Pod { requests: &self.requests, nodes, labels: &self.labels, tolerations: &self.tolerations }
+    }
+}
+
+fn placements(round: &Round<'_>, row: &Row, assignment: &Assignment) -> Vec<Placed> {
+    let assigned = pod_set_assignments(round, row, assignment);
+    let mut placed = Vec::with_capacity(assigned.len());
+    for (position, (assigned, pod)) in assigned.iter().zip(&*row.requests).enumerate() {
+        let (labels, tolerations) = flavor_constraints(round.world, &flavors_of(assigned));
+        let requests = with_pod(&pod.effective);
+        placed.push(Placed { position, requests, labels, tolerations, count: assigned.count });
+    }
+    placed
+}
+
+/// The assignment by name, as the plan states it.
+fn pod_set_assignments(round: &Round<'_>, row: &Row, assignment: &Assignment) -> Vec<PodSetAssignment> {
+    let names = &round.world.names;
+    let pod_sets = row.fact.pod_sets.iter().zip(&assignment.pod_sets);
+    let mut assigned = Vec::with_capacity(assignment.pod_sets.len());
+    for (pod_set, choice) in pod_sets {
+        let flavors = choice.flavors.iter();
+        let usage = choice.requests.iter().filter(|(resource, _)| choice.flavor(*resource).is_some());
+        assigned.push(PodSetAssignment {
+            name: Arc::clone(&pod_set.name),
+            count: choice.count,
+            flavors: flavors
+                .map(|(resource, choice)| {
+                    (names.resources.name(*resource), names.flavors.name(choice.flavor))
+                })
+                .collect(),
+            usage: usage.map(|(resource, amount)| (names.resources.name(*resource), *amount)).collect(),
+            topology: choice.topology.clone(),
+        });
+    }
+    assigned
+}
+
+#[expect(dead_code, reason = "the classical preemption uses it")]
+fn threshold(borrow: Option<BorrowWithinCohort>) -> Option<i64> {
+    borrow.and_then(|borrow| borrow.max_priority)
+}

@@ -1,0 +1,81 @@
+//! Takes over plans: what they admit counts as reserved, what they evict as evicted, what they remember is kept.
+
+use crate::fact::{Eviction, EvictionCause, Reservation};
+use crate::memory::Requeue;
+use crate::{Admission, Plan, Preempted};
+
+use super::World;
+use super::rows::Place;
+
+impl World {
+    /// Takes over a plan. It must have been decided on the state that this world is in; decisions about workloads that
+    /// have gone since are ignored.
+    pub fn commit(&mut self, plan: &Plan) {
+        self.untold.clear();
+        for admission in &plan.admissions {
+            self.assume(plan, admission);
+        }
+        for eviction in &plan.evictions {
+            self.mark_evicted(plan, eviction);
+        }
+        for requeue in &plan.memory.requeues {
+            self.requeue(requeue);
+        }
+        self.round = self.round.saturating_add(u64::from(plan.rounds));
+    }
+
+    fn assume(&mut self, plan: &Plan, admission: &Admission) {
+        let Some(ix) = self.by_uid.get(&admission.uid).copied() else { return };
+        self.unqueue(ix);
+        let earlier = self.row_mut(ix).and_then(|row| row.held.as_ref().map(|held| held.at));
+        self.release(ix);
+        let reservation = Reservation {
+            cluster_queue: admission.cluster_queue.clone(),
+            at: earlier.unwrap_or(plan.at),
+            pod_sets: admission.pod_sets.clone(),
+            spoke: admission.spoke.clone(),
+            placement: None,
+            admitted: !admission.checks_pending,
+        };
+        if let Some(held) = self.queue_index.get(&admission.cluster_queue)
+            && earlier.is_some()
+        {
+            // The second pass changes where a workload runs, not what it holds: nobody is woken.
+            self.waking.remove(held);
+        }
+        self.hold(ix, reservation);
+        if let Some(row) = self.row_mut(ix) {
+            row.assumed = true;
+        }
+    }
+
+    fn mark_evicted(&mut self, plan: &Plan, eviction: &Preempted) {
+        let Some(ix) = self.by_uid.get(&eviction.uid).copied() else { return };
+        let Some(row) = self.row_mut(ix) else { return };
+        if let Some(held) = row.held.as_mut() {
+            held.evicted = true;
+            let mut fact = (*row.fact).clone();
+            fact.evicted = Some(Eviction { cause: EvictionCause::Preempted, at: plan.at });
+            row.fact = fact.into();
+            row.assumed = true;
+        }
+    }
+
+    fn requeue(&mut self, requeue: &Requeue) {
+        let Some(ix) = self.by_uid.get(&requeue.uid).copied() else { return };
+        let Some(row) = self.row(ix) else { return };
+        let (Place::Heap(queue) | Place::Parked(queue)) = row.place else { return };
+        let class = row.class;
+        self.unqueue(ix);
+        if let Some(row) = self.row_mut(ix) {
+            row.sticky = requeue.sticky;
+            row.scan = requeue.scan.clone();
+        }
+        if requeue.class_failed && !requeue.immediate {
+            self.put(ix, Place::Parked(queue));
+            self.fail_class(queue, class);
+        } else {
+            self.enqueue(ix, !requeue.immediate);
+        }
+    }
+}

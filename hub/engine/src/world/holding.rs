@@ -1,0 +1,103 @@
+//! Quota that workloads hold: charged once when it is reserved or assumed, released when a fact says that it is free.
+
+use std::collections::BTreeMap;
+
+use fairlead_model::SpokeId;
+
+use super::World;
+use super::rows::{Held, Place, Row};
+use crate::fact::Reservation;
+use crate::names::{CqIx, FrIx, RowIx, at};
+
+impl World {
+    /// What a reservation is charged: the usage it states, scaled down to the pods that are still needed [T-9].
+    pub(super) fn charged(&mut self, row: &Row, reservation: &Reservation) -> Vec<(FrIx, i64)> {
+        let mut total: BTreeMap<FrIx, i64> = BTreeMap::new();
+        for assignment in &reservation.pod_sets {
+            let (counted, stated) = (row.charged_count(assignment), assignment.count);
+            for (resource, amount) in assignment.usage.iter() {
+                let Some(flavor) = assignment.flavors.get(resource) else { continue };
+                let flavor = self.names.flavors.intern(flavor);
+                let resource = self.names.resources.intern(resource);
+                let fr = self.names.fr(flavor, resource);
+                let amount = scaled(amount, counted, stated);
+                let sum = total.entry(fr).or_insert(0);
+                *sum = sum.saturating_add(amount);
+            }
+        }
+        total.into_iter().collect()
+    }
+
+    /// Charges a reservation to its queue. The row must hold nothing.
+    pub(super) fn hold(&mut self, ix: RowIx, reservation: Reservation) {
+        let Some(row) = self.row(ix).cloned() else { return };
+        let queue = self.queue_ix(&reservation.cluster_queue);
+        let usage = self.charged(&row, &reservation);
+        let evicted = row.fact.evicted.is_some() && row.fact.reservation.is_some();
+        let held = Held { queue, at: reservation.at, usage, reservation, evicted };
+        self.charge_all(queue, &held.usage, true);
+        let spoke = held.reservation.spoke.clone();
+        if let Some(queue) = self.queue_mut(queue) {
+            queue.held.insert(ix);
+        }
+        if let Some(row) = self.row_mut(ix) {
+            row.place = Place::Held(queue);
+            row.sticky = false;
+            row.scan = None;
+            row.held = Some(Box::new(held));
+        }
+        self.note_on_cluster(spoke.as_ref(), ix, true);
+    }
+
+    /// Takes back what a row holds, and wakes the tree that got quota back.
+    pub(super) fn release(&mut self, ix: RowIx) -> Option<Box<Held>> {
+        let row = self.row_mut(ix)?;
+        let held = row.held.take()?;
+        row.assumed = false;
+        if let Some(queue) = self.queue_mut(held.queue) {
+            queue.held.remove(&ix);
+        }
+        self.charge_all(held.queue, &held.usage, false);
+        self.note_on_cluster(held.reservation.spoke.as_ref(), ix, false);
+        self.wake(held.queue);
+        Some(held)
+    }
+
+    fn charge_all(&mut self, queue: CqIx, usage: &[(FrIx, i64)], add: bool) {
+        let place = self.forest.place.get(&queue).copied();
+        for (fr, amount) in usage {
+            if let Some(queue) = self.queue_mut(queue) {
+                queue.charge(*fr, if add { *amount } else { amount.saturating_neg() });
+            }
+            let Some((tree, node)) = place else { continue };
+            let Some(tree) = self.forest.trees.get_mut(at(tree)) else { continue };
+            let Some(col) = tree.column(*fr) else {
+                // A flavor-resource that the tree has no quota for: it gets a column when the tree is rebuilt.
+                self.stale = true;
+                continue;
+            };
+            let mut plane = std::mem::take(&mut tree.usage);
+            if add {
+                tree.add_usage(&mut plane, node, col, *amount);
+            } else {
+                tree.remove_usage(&mut plane, node, col, *amount);
+            }
+            tree.usage = plane;
+        }
+    }
+
+    /// Keeps the list of what each spoke holds.
+    fn note_on_cluster(&mut self, spoke: Option<&SpokeId>, ix: RowIx, holds: bool) {
+        let Some(cluster) = spoke.and_then(|spoke| self.clusters.get_mut(spoke)) else { return };
+        cluster.note(ix, holds);
+    }
+}
+
+/// `amount` for `stated` pods, scaled to `counted` of them.
+fn scaled(amount: i64, counted: u32, stated: u32) -> i64 {
+    if stated == 0 || counted == stated {
+        return amount;
+    }
+    let exact = i128::from(amount).saturating_mul(i128::from(counted)) / i128::from(stated);
+    i64::try_from(exact).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,182 @@
+//! The queues of pending workloads, [Q-5]…[Q-12]: heap, parked, and what moves between them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use fairlead_model::Millis;
+
+use super::rows::{Place, Row};
+use super::{Changed, World};
+use crate::fact::QueueingStrategy;
+use crate::names::{CqIx, RowIx};
+
+impl World {
+    /// Whether a workload must still wait for its backoff or its queue's restart.
+    fn backing_off(row: &Row, now: Millis) -> bool {
+        row.fact.requeue_blocked || row.fact.requeue_at.is_some_and(|due| due > now)
+    }
+
+    /// Puts a pending workload where it belongs. `parked` asks to leave it parked if it need not be looked at again.
+    pub(super) fn enqueue(&mut self, ix: RowIx, parked: bool) {
+        let Some(row) = self.row(ix) else { return };
+        let place = match self.destination(row) {
+            Err(reason) => Place::Outside(reason),
+            Ok(queue) => {
+                let parked = parked || Self::backing_off(row, self.now) || self.class_has_failed(queue, row.class);
+                if parked { Place::Parked(queue) } else { Place::Heap(queue) }
+            }
+        };
+        self.put(ix, place);
+    }
+
+    /// Whether the workload's class is known not to be admissible until something changes.
+    fn class_has_failed(&self, queue: CqIx, class: u32) -> bool {
+        self.queue(queue).is_some_and(|queue| queue.failed_classes.contains(&class))
+    }
+
+    /// Puts a row that is nowhere into a place.
+    pub(super) fn put(&mut self, ix: RowIx, place: Place) {
+        let now = self.now;
+        let Some(row) = self.row_mut(ix) else { return };
+        row.place = place;
+        let order = row.order();
+        let due = row.fact.requeue_at.filter(|due| *due > now);
+        match place {
+            Place::Heap(queue) => {
+                if let Some(queue) = self.queue_mut(queue) {
+                    queue.heap.insert((order, ix));
+                }
+            }
+            Place::Parked(queue) => {
+                if let Some(queue) = self.queue_mut(queue) {
+                    queue.parked.insert((order, ix));
+                }
+                self.backoffs.extend(due.map(|due| (due, ix)));
+            }
+            Place::Outside(_) => {
+                self.untold.insert(ix);
+            }
+            Place::Held(_) | Place::Finished => {}
+        }
+    }
+
+    /// Takes a row out of the heap or the parked ones.
+    pub(super) fn unqueue(&mut self, ix: RowIx) {
+        let Some(row) = self.row(ix) else { return };
+        let (order, place, due) = (row.order(), row.place, row.fact.requeue_at);
+        self.untold.remove(&ix);
+        if let Some(due) = due {
+            self.backoffs.remove(&(due, ix));
+        }
+        if let Place::Heap(queue) | Place::Parked(queue) = place
+            && let Some(queue) = self.queue_mut(queue)
+        {
+            queue.heap.remove(&(order.clone(), ix));
+            queue.parked.remove(&(order, ix));
+        }
+    }
+
+    /// Asks for the tree of a queue to be woken before the next round.
+    pub(super) fn wake(&mut self, queue: CqIx) {
+        self.waking.insert(queue);
+    }
+
+    /// Wakes every queue with a dispatch check: clusters have changed.
+    pub(super) fn wake_federated(&mut self) {
+        let federated: Vec<CqIx> =
+            self.queues_by_name().filter(|(_, queue)| queue.federated).map(|(ix, _)| ix).collect();
+        self.waking.extend(federated);
+    }
+
+    /// Moves parked workloads back into the heaps of the trees that were woken.
+    pub(super) fn flush(&mut self) {
+        let mut all: BTreeSet<CqIx> = BTreeSet::new();
+        for queue in std::mem::take(&mut self.waking) {
+            match self.tree_of(queue) {
+                Some((_, _, tree)) => all.extend(tree.nodes.iter().filter_map(|node| node.queue)),
+                None => {
+                    all.insert(queue);
+                }
+            }
+        }
+        for queue in all {
+            self.flush_queue(queue);
+        }
+    }
+
+    fn flush_queue(&mut self, ix: CqIx) {
+        let Some(queue) = self.queue_mut(ix) else { return };
+        queue.failed_classes.clear();
+        let parked: Vec<RowIx> = queue.parked.iter().map(|(_, row)| *row).collect();
+        for row_ix in parked {
+            let stays = self.row(row_ix).is_none_or(|row| {
+                Self::backing_off(row, self.now) || !self.namespace_matches(ix, &row.fact.key.namespace)
+            });
+            if !stays {
+                self.unqueue(row_ix);
+                self.put(row_ix, Place::Heap(ix));
+            }
+        }
+    }
+
+    /// Whether a queue takes workloads from a namespace.
+    pub(crate) fn namespace_matches(&self, queue: CqIx, namespace: &str) -> bool {
+        let selector = self.queue(queue).and_then(|queue| queue.fact.as_ref()?.namespaces.as_ref());
+        let labels = self.namespaces.get(namespace).map(|namespace| &namespace.labels);
+        selector.is_some_and(|selector| match labels {
+            Some(labels) => selector.matches(labels),
+            None => selector.requirements.is_empty(),
+        })
+    }
+
+    /// Returns workloads whose backoff has ended to their heaps.
+    pub(super) fn end_backoffs(&mut self) -> Changed {
+        let mut changed = false;
+        while let Some((due, ix)) = self.backoffs.first().copied().filter(|(due, _)| *due <= self.now) {
+            self.backoffs.remove(&(due, ix));
+            if matches!(self.row(ix).map(|row| row.place), Some(Place::Parked(_))) {
+                self.unqueue(ix);
+                self.enqueue(ix, false);
+                changed = true;
+            }
+        }
+        changed.into()
+    }
+
+    /// Parks every workload of a class that was found not to be admissible.
+    pub(super) fn fail_class(&mut self, queue: CqIx, class: u32) {
+        let Some(row) = self.queue(queue) else { return };
+        if row.fact.as_ref().is_none_or(|fact| fact.strategy == QueueingStrategy::StrictFifo) {
+            return;
+        }
+        let same = |ix: &RowIx| self.row(*ix).is_some_and(|row| row.class == class);
+        let members: Vec<RowIx> = row.heap.iter().map(|(_, ix)| *ix).filter(same).collect();
+        if let Some(row) = self.queue_mut(queue) {
+            row.failed_classes.insert(class);
+        }
+        for ix in members {
+            self.unqueue(ix);
+            self.put(ix, Place::Parked(queue));
+        }
+    }
+
+    /// Queues every workload of a LocalQueue anew: it appeared, vanished, was stopped or restarted.
+    pub(super) fn requeue_local(&mut self, key: &fairlead_model::ObjectKey) {
+        let rows: Vec<RowIx> = self.by_local.get(key).into_iter().flatten().copied().collect();
+        for ix in rows {
+            if let Some(Place::Outside(_) | Place::Heap(_) | Place::Parked(_)) = self.row(ix).map(|row| row.place) {
+                self.unqueue(ix);
+                self.enqueue(ix, false);
+            }
+        }
+    }
+
+    /// Queues every workload that leads to a ClusterQueue anew: it appeared or vanished.
+    pub(super) fn requeue_cluster_queue(&mut self, name: &Arc<str>) {
+        let leads = |local: &&crate::fact::LocalQueue| local.cluster_queue == *name;
+        let keys: Vec<_> = self.locals.values().filter(leads).map(|local| local.key.clone()).collect();
+        for key in keys {
+            self.requeue_local(&key);
+        }
+    }
+}

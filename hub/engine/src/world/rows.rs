@@ -1,0 +1,183 @@
+//! What the world keeps per workload and per queue.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use fairlead_model::{Amount, Millis, Reason, SpokeId, Uid};
+
+use crate::fact::{ClusterQueue, EvictionCause, PodSet, PodSetAssignment, Reservation, Workload};
+use crate::memory::Scan;
+use crate::names::{CqIx, FlavorIx, FrIx, ResIx, RowIx};
+use crate::requests::PodRequests;
+
+/// Place in line, less admission fair sharing, which is looked up when a head is taken.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct OrderKey {
+    /// A workload that waits for its victims stays first.
+    pub(crate) not_sticky: bool,
+    /// Higher first.
+    pub(crate) priority: Reverse<i64>,
+    /// Older first.
+    pub(crate) time: Millis,
+    /// The last tie.
+    pub(crate) uid: Uid,
+}
+
+/// Queue-order timestamp.
+pub(crate) fn order_time(workload: &Workload) -> Millis {
+    match workload.evicted {
+        Some(eviction)
+            if matches!(eviction.cause, EvictionCause::AdmissionCheck | EvictionCause::PodsReadyTimeout) =>
+        {
+            eviction.at
+        }
+        Some(_) | None => workload.created,
+    }
+}
+
+/// What makes workloads equivalent to admission: one of a class that cannot be admitted speaks for all.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ClassKey {
+    pub(crate) priority: i64,
+    pub(crate) pod_sets: Arc<[PodSet]>,
+    /// Charged amounts per pod, which depend on the namespace's LimitRanges too.
+    pub(crate) charged: Vec<Vec<(Arc<str>, i64)>>,
+    pub(crate) reclaimed: Vec<(Arc<str>, u32)>,
+    pub(crate) excluded: BTreeSet<SpokeId>,
+    pub(crate) gated: bool,
+}
+
+/// Where a workload stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// In no queue, for this reason.
+    Outside(Reason),
+    /// In the heap of its queue.
+    Heap(CqIx),
+    /// Parked: it was tried, or must wait for its backoff.
+    Parked(CqIx),
+    /// It holds quota.
+    Held(CqIx),
+    /// It has ended.
+    Finished,
+}
+
+/// Quota that a workload holds, as it is counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Held {
+    pub(crate) queue: CqIx,
+    pub(crate) at: Millis,
+    /// Charged amounts, one entry per flavor-resource.
+    pub(crate) usage: Vec<(FrIx, i64)>,
+    pub(crate) reservation: Reservation,
+    /// It was told to go, and still holds its quota.
+    pub(crate) evicted: bool,
+}
+
+/// A workload.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    pub(crate) fact: Arc<Workload>,
+    /// Per pod set.
+    pub(crate) requests: Arc<[PodRequests]>,
+    pub(crate) class: u32,
+    pub(crate) place: Place,
+    pub(crate) sticky: bool,
+    pub(crate) scan: Option<Scan>,
+    pub(crate) held: Option<Box<Held>>,
+    /// What it holds is assumed by a plan and not yet stated by a fact.
+    pub(crate) assumed: bool,
+}
+
+impl Row {
+    /// Its place in line.
+    pub(crate) fn order(&self) -> OrderKey {
+        OrderKey {
+            not_sticky: !self.sticky,
+            priority: Reverse(self.fact.priority),
+            time: order_time(&self.fact),
+            uid: self.fact.uid.clone(),
+        }
+    }
+
+    /// Pods of a pod set that are still needed [T-9].
+    pub(crate) fn needed(&self, pod_set: &PodSet) -> u32 {
+        let reclaimed = self.fact.reclaimable.iter().find(|(name, _)| *name == pod_set.name);
+        pod_set.count.saturating_sub(reclaimed.map_or(0, |(_, count)| *count))
+    }
+
+    /// Pods that an assignment is charged for: the admitted ones, but never more than are still needed [T-9].
+    pub(crate) fn charged_count(&self, assignment: &PodSetAssignment) -> u32 {
+        let pod_set = self.fact.pod_sets.iter().find(|pod_set| pod_set.name == assignment.name);
+        pod_set.map_or(assignment.count, |pod_set| assignment.count.min(self.needed(pod_set)))
+    }
+}
+
+/// A resource group with its names as ordinals.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Group {
+    pub(crate) resources: Vec<ResIx>,
+    pub(crate) flavors: Vec<FlavorIx>,
+}
+
+/// A ClusterQueue.
+#[derive(Clone, Debug)]
+pub(crate) struct Queue {
+    pub(crate) name: Arc<str>,
+    /// None while only its name is known.
+    pub(crate) fact: Option<Arc<ClusterQueue>>,
+    pub(crate) groups: Vec<Group>,
+    /// Why it admits nothing, with detail.
+    pub(crate) inactive: Option<(Reason, Arc<str>)>,
+    /// It has a dispatch check.
+    pub(crate) federated: bool,
+    /// All of its flavors have a topology.
+    pub(crate) topology_only: bool,
+    pub(crate) heap: BTreeSet<(OrderKey, RowIx)>,
+    pub(crate) parked: BTreeSet<(OrderKey, RowIx)>,
+    /// Classes that cannot be admitted until something changes.
+    pub(crate) failed_classes: BTreeSet<u32>,
+    pub(crate) held: BTreeSet<RowIx>,
+    pub(crate) usage: BTreeMap<FrIx, i64>,
+    /// Counts changes of the quota of its tree [T-8].
+    pub(crate) generation: u64,
+}
+
+impl Queue {
+    pub(crate) fn named(name: Arc<str>) -> Self {
+        Self {
+            name,
+            fact: None,
+            groups: Vec::new(),
+            inactive: None,
+            federated: false,
+            topology_only: false,
+            heap: BTreeSet::new(),
+            parked: BTreeSet::new(),
+            failed_classes: BTreeSet::new(),
+            held: BTreeSet::new(),
+            usage: BTreeMap::new(),
+            generation: 0,
+        }
+    }
+
+    /// The group that covers a resource.
+    pub(crate) fn group_of(&self, resource: ResIx) -> Option<&Group> {
+        self.groups.iter().find(|group| group.resources.contains(&resource))
+    }
+
+    /// Adds to what it uses.
+    pub(crate) fn charge(&mut self, fr: FrIx, amount: i64) {
+        let used = self.usage.entry(fr).or_insert(0);
+        *used = used.saturating_add(amount);
+        if *used == 0 {
+            self.usage.remove(&fr);
+        }
+    }
+}
+
+/// An amount that is never above what `i64` holds.
+pub(crate) const fn finite(amount: i64) -> Amount {
+    Amount::Finite(amount)
+}

@@ -1,0 +1,78 @@
+//! What others may read of a world: queues, usage.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use fairlead_model::{ObjectKey, ResourceName};
+
+use super::World;
+use super::rows::OrderKey;
+use crate::names::RowIx;
+
+/// Pending workloads of a ClusterQueue, in queue order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PendingQueue {
+    /// Those that will be looked at.
+    pub active: Vec<ObjectKey>,
+    /// Those that were tried and wait for a change.
+    pub parked: Vec<ObjectKey>,
+}
+
+/// What a ClusterQueue, or a Cohort, has reserved.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct QueueUsage {
+    /// Flavor → resource → (total, the part of it that is borrowed). Zeros are left out.
+    pub by_flavor: BTreeMap<Arc<str>, BTreeMap<ResourceName, (i64, i64)>>,
+    /// Workloads that hold quota.
+    pub reserving: usize,
+}
+
+impl World {
+    /// Pending workloads by ClusterQueue; queues without any are left out.
+    pub fn pending(&self) -> BTreeMap<Arc<str>, PendingQueue> {
+        let keys = |set: &std::collections::BTreeSet<(OrderKey, RowIx)>| {
+            set.iter().filter_map(|(_, ix)| self.row(*ix)).map(|row| row.fact.key.clone()).collect()
+        };
+        let mut pending = BTreeMap::new();
+        for (_, queue) in self.queues_by_name() {
+            if queue.fact.is_some() && (!queue.heap.is_empty() || !queue.parked.is_empty()) {
+                let lists = PendingQueue { active: keys(&queue.heap), parked: keys(&queue.parked) };
+                pending.insert(Arc::clone(&queue.name), lists);
+            }
+        }
+        pending
+    }
+
+    /// Reserved quota by ClusterQueue and, for Cohorts, what reaches them from below. Call it on a settled world (after
+    /// [`World::snapshot`]).
+    pub fn usage(&self) -> (BTreeMap<Arc<str>, QueueUsage>, BTreeMap<Arc<str>, QueueUsage>) {
+        let (mut queues, mut cohorts) = (BTreeMap::new(), BTreeMap::new());
+        for tree in &self.forest.trees {
+            for (position, node) in tree.nodes.iter().enumerate() {
+                let ix = crate::names::next(position);
+                let mut usage = QueueUsage::default();
+                for (column, fr) in tree.columns.iter().enumerate() {
+                    let col = crate::names::next(column);
+                    let total = tree.used(&tree.usage, ix, col);
+                    let (flavor, resource) = self.names.pair(*fr);
+                    let borrowed = total.saturating_sub(tree.cell(ix, col).nominal.saturated()).max(0);
+                    if total != 0 {
+                        let flavor = usage.by_flavor.entry(self.names.flavors.name(flavor)).or_default();
+                        flavor.insert(self.names.resources.name(resource), (total, borrowed));
+                    }
+                }
+                let queue = node.queue.and_then(|queue| self.queue(queue));
+                usage.reserving = queue.map_or(0, |queue| queue.held.len());
+                let target = if node.queue.is_some() { &mut queues } else { &mut cohorts };
+                target.insert(Arc::clone(&node.name), usage);
+            }
+        }
+        (queues, cohorts)
+    }
+
+    /// Why a ClusterQueue admits nothing; none when it is active or does not exist. Call it on a settled world.
+    pub fn inactive_reason(&self, queue: &str) -> Option<(fairlead_model::Reason, Arc<str>)> {
+        let ix = self.queue_index.get(queue)?;
+        self.queue(*ix)?.inactive.clone()
+    }
+}
