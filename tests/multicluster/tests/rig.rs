@@ -12,6 +12,7 @@ use anyhow::{Context, Result, bail, ensure};
 use fairlead_multicluster::{
     audit::{Counts, Verb, writes_of},
     binaries::Part,
+    process::end_all,
     procfs::ProcessId,
     rig::{Cluster, ClusterOptions, NodeSpec, Rig, RigOptions},
     wait,
@@ -42,6 +43,25 @@ async fn two_clusters_run_jobs_are_audited_and_leave_nothing() -> Result<()> {
     let usage = rig.usage()?;
     ensure!(usage.len() == 1 + 2 * 4 && usage.values().all(|used| used.resident > 1 << 20), "{usage:?}");
     nothing_remains(rig)
+}
+
+/// What `demo --keep` and `demo down` do.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_left_rig_runs_on_until_it_is_ended() -> Result<()> {
+    let rig = Rig::start(RigOptions::default().cluster("kept", ClusterOptions::default())).await?;
+    let folder = rig.folder().to_path_buf();
+    let client = rig.cluster("kept")?.client();
+    let pids = rig.leave();
+    let nodes: Api<Node> = Api::all(client);
+    nodes.list(&ListParams::default()).await.context("the API server ended with its owner")?;
+    let mut ended = end_all(&pids)?;
+    ended.sort();
+    let parts =
+        ["etcd", "kept-kube-apiserver", "kept-kube-controller-manager", "kept-kube-scheduler", "kept-kwok"];
+    ensure!(ended == parts, "{ended:?}");
+    ensure!(nodes.list(&ListParams::default()).await.is_err());
+    fs::remove_dir_all(folder)?;
+    Ok(())
 }
 
 async fn start() -> Result<Rig> {
