@@ -7,11 +7,13 @@
 //! * [`proxy`] is the link between a spoke and the hub, and can be cut.
 //! * [`procfs`] says what a process has used of CPU and memory.
 //! * [`fleet`] sets up a hub and its spokes on a rig, as a platform team would.
-//! * [`scenario`] runs named end-to-end scenarios against one shared world.
+//! * [`mod@bench`] measures.
+//! * [`mod@scenario`] runs named end-to-end scenarios against one shared world.
 //! * [`work`] has queues and Jobs as users write them, and waits for what becomes of them.
 //! * [`wait`] asks again, within a bound, until something holds.
 
 pub mod audit;
+pub mod bench;
 pub mod binaries;
 pub mod fleet;
 pub mod process;
