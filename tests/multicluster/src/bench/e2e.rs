@@ -10,7 +10,7 @@ use super::{
     row::Row,
 };
 use crate::{
-    audit::{AuditEvent, AuditLog, Counts},
+    audit::{AuditLog, Counts},
     fleet::{Fleet, FleetOptions, HUB, SpokeOptions, Tenant, apply_all},
     rig::{Access, NodeSpec},
     work::{DISPATCH_CHECK, JobSpec, Jobs, Queue, dispatch_check},

@@ -31,9 +31,9 @@ async fn run() -> Result<()> {
     };
     let mut out = io::stdout().lock();
     if flags.is_empty() {
-        print_table(&mut out, &rows)?
+        print_table(&mut out, &rows)?;
     } else {
-        print_json(&mut out, &rows)?
+        print_json(&mut out, &rows)?;
     }
     Ok(())
 }
