@@ -29,8 +29,8 @@ pub(crate) async fn check(cluster: &Cluster) -> Result<()> {
         local_queue(&admin, namespace, name, federated).await?;
     }
     wait::until_true("the policies are obeyed", BOUND, async || {
-        let queued = dry_run(&admin, "team-a", &job("probe", Some("fed"), json!({}))).await?;
-        let defaulted = dry_run(&admin, "team-b", &job("probe", None, json!({}))).await?;
+        let queued = dry_run(&admin, "team-a", &job("probe", Some("fed"), &json!({}))).await?;
+        let defaulted = dry_run(&admin, "team-b", &job("probe", None, &json!({}))).await?;
         Ok(seen(&queued) == (true, OURS, "fed") && seen(&defaulted) == (true, OURS, "default"))
     })
     .await?;
@@ -53,7 +53,7 @@ async fn local_queue(client: &Client, namespace: &str, name: &str, federated: bo
     Ok(())
 }
 
-fn job(name: &str, queue: Option<&str>, spec: Value) -> Value {
+fn job(name: &str, queue: Option<&str>, spec: &Value) -> Value {
     let mut job = json!({
         "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "labels": {}},
         "spec": spec,
@@ -97,10 +97,10 @@ async fn at_creation(client: &Client) -> Result<()> {
         (Some("missing"), json!({}), (true, "", "missing")),
         (None, json!({}), (false, "", "")),
     ] {
-        let stored = dry_run(client, "team-a", &job("j", queue, spec.clone())).await?;
+        let stored = dry_run(client, "team-a", &job("j", queue, &spec)).await?;
         ensure!(seen(&stored) == want, "{queue:?} {spec}: {:?}", seen(&stored));
     }
-    let foreign = job("j", Some("fed"), json!({"managedBy": "example.com/x"}));
+    let foreign = job("j", Some("fed"), &json!({"managedBy": "example.com/x"}));
     refused(
         "a third controller",
         dry_run(client, "team-a", &foreign).await,
@@ -110,7 +110,7 @@ async fn at_creation(client: &Client) -> Result<()> {
 
 async fn owners(client: &Client) -> Result<()> {
     let owned = |kind: &str, version: &str, controller: bool| {
-        let mut job = job("j", Some("fed"), json!({}));
+        let mut job = job("j", Some("fed"), &json!({}));
         job["metadata"]["ownerReferences"] = json!([
             {"apiVersion": version, "kind": kind, "name": "o", "uid": "u", "controller": controller},
         ]);
@@ -129,13 +129,13 @@ async fn owners(client: &Client) -> Result<()> {
 }
 
 async fn default_queue(client: &Client) -> Result<()> {
-    let mut copy = job("j", None, json!({}));
+    let mut copy = job("j", None, &json!({}));
     copy["metadata"]["labels"] = json!({"fairlead.dev/run": "r"});
     let stored = dry_run(client, "team-b", &copy).await?;
     ensure!(seen(&stored) == (false, "", ""), "a copy: {:?}", seen(&stored));
-    let alias = dry_run(client, "team-b", &job("j", None, json!({"managedBy": ALIAS}))).await?;
+    let alias = dry_run(client, "team-b", &job("j", None, &json!({"managedBy": ALIAS}))).await?;
     ensure!(seen(&alias) == (true, ALIAS, "default"), "{:?}", seen(&alias));
-    let foreign = job("j", None, json!({"managedBy": "example.com/x"}));
+    let foreign = job("j", None, &json!({"managedBy": "example.com/x"}));
     refused(
         "a third controller",
         dry_run(client, "team-b", &foreign).await,
@@ -144,7 +144,7 @@ async fn default_queue(client: &Client) -> Result<()> {
     let queue = "/apis/kueue.x-k8s.io/v1beta2/namespaces/team-b/localqueues/default";
     send(client, Method::PATCH, queue, &json!({"metadata": {"labels": {OURS: null}}})).await?;
     wait::until_true("the default queue is a home queue", BOUND, async || {
-        let stored = dry_run(client, "team-b", &job("j", None, json!({}))).await?;
+        let stored = dry_run(client, "team-b", &job("j", None, &json!({}))).await?;
         Ok(seen(&stored) == (true, "", "default"))
     })
     .await
@@ -162,8 +162,8 @@ async fn afterwards(cluster: &Cluster) -> Result<()> {
         .await?
         .client()
         .await?;
-    send(&admin, Method::POST, &path("team-a"), &job("queued", Some("home"), json!({}))).await?;
-    let plain = job("plain", None, json!({"suspend": true}));
+    send(&admin, Method::POST, &path("team-a"), &job("queued", Some("home"), &json!({}))).await?;
+    let plain = job("plain", None, &json!({"suspend": true}));
     send(&admin, Method::POST, &path("team-a"), &plain).await?;
     let suspend = |flag: bool| json!({"spec": {"suspend": flag}});
     let label = |queue: Option<&str>| json!({"metadata": {"labels": {QUEUE: queue}}});

@@ -30,14 +30,14 @@ fn queue_of(cpu: &Value) -> Value {
     kueue(
         "ClusterQueue",
         "cq",
-        json!({"resourceGroups": [{
+        &json!({"resourceGroups": [{
             "coveredResources": ["cpu"],
             "flavors": [{"name": "f", "resources": [{"name": "cpu", "nominalQuota": cpu}]}],
         }]}),
     )
 }
 
-fn kueue(kind: &str, name: &str, spec: Value) -> Value {
+fn kueue(kind: &str, name: &str, spec: &Value) -> Value {
     json!({"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, "metadata": {"name": name}, "spec": spec})
 }
 
@@ -70,7 +70,7 @@ async fn defaults_and_raw_fields(client: &Client) -> Result<()> {
     let stored = create(client, &format!("{KUEUE}/resourceflavors"), flavor).await?;
     ensure!(stored.get("spec") == Some(&json!({})), "{stored}");
     let template = json!({"spec": {"fieldOfTheFuture": 7, "containers": [{"name": "c"}]}});
-    let workload = kueue("Workload", "w", json!({"podSets": [{"template": template}]}));
+    let workload = kueue("Workload", "w", &json!({"podSets": [{"template": template}]}));
     let stored = create(client, &format!("{KUEUE}/namespaces/team-a/workloads"), workload).await?;
     let want = json!({"active": true, "podSets": [{"name": "main", "count": 1, "template": template}]});
     ensure!(stored.get("spec") == Some(&want), "{stored}");
@@ -97,7 +97,7 @@ async fn legacy_version(client: &Client) -> Result<()> {
         ("LocalQueue", "namespaces/team-a/localqueues"),
         ("Workload", "namespaces/team-a/workloads"),
     ] {
-        let mut body = kueue(kind, "old", json!({}));
+        let mut body = kueue(kind, "old", &json!({}));
         body["apiVersion"] = json!("kueue.x-k8s.io/v1beta1");
         refused(kind, create(client, &format!("{old}/{path}"), body).await, "kubectl fairlead convert")?;
         let list = send(client, Method::GET, &format!("{old}/{path}"), &Value::Null).await?;
@@ -117,13 +117,13 @@ async fn obvious_mistakes(client: &Client) -> Result<()> {
         (
             "uneven resources",
             "clusterqueues",
-            kueue("ClusterQueue", "x", one),
+            kueue("ClusterQueue", "x", &one),
             "same resources as coveredResources",
         ),
         (
             "a topology without labels",
             "resourceflavors",
-            kueue("ResourceFlavor", "x", json!({"topologyName": "t"})),
+            kueue("ResourceFlavor", "x", &json!({"topologyName": "t"})),
             "nodeLabels needs at least one label",
         ),
         (
@@ -132,14 +132,14 @@ async fn obvious_mistakes(client: &Client) -> Result<()> {
             kueue(
                 "Topology",
                 "x",
-                json!({"levels": [{"nodeLabel": "kubernetes.io/hostname"}, {"nodeLabel": "rack"}]}),
+                &json!({"levels": [{"nodeLabel": "kubernetes.io/hostname"}, {"nodeLabel": "rack"}]}),
             ),
             "may only be the last level",
         ),
         (
             "two sources",
             "multikueueclusters",
-            kueue("MultiKueueCluster", "x", json!({"clusterSource": {}})),
+            kueue("MultiKueueCluster", "x", &json!({"clusterSource": {}})),
             "exactly one of kubeConfig and clusterProfileRef",
         ),
     ] {
@@ -185,11 +185,11 @@ async fn debts(client: &Client) -> Result<()> {
     send(client, Method::POST, &path, &ours("Tombstone", "p3-1", &spec)).await?;
     let one = format!("{path}/p3-1");
     let one = one.as_str();
-    let patch = |spec: Value| async move { send(client, Method::PATCH, one, &json!({"spec": spec})).await };
-    patch(json!({"epoch": {"term": 4, "seq": 1}, "job": {"uid": "x"}})).await?;
-    refused("a fallen epoch", patch(json!({"epoch": {"term": 3, "seq": 9}})).await, "epoch never falls")?;
-    refused("another run", patch(json!({"run": "r2"})).await, "run cannot be changed")?;
-    refused("another job", patch(json!({"job": {"name": "k"}})).await, "name cannot be changed")?;
+    let change = |spec: Value| async move { send(client, Method::PATCH, one, &json!({"spec": spec})).await };
+    change(json!({"epoch": {"term": 4, "seq": 1}, "job": {"uid": "x"}})).await?;
+    refused("a fallen epoch", change(json!({"epoch": {"term": 3, "seq": 9}})).await, "epoch never falls")?;
+    refused("another run", change(json!({"run": "r2"})).await, "run cannot be changed")?;
+    refused("another job", change(json!({"job": {"name": "k"}})).await, "name cannot be changed")?;
     send(client, Method::DELETE, one, &json!({})).await?;
     Ok(())
 }
