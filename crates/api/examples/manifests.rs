@@ -27,10 +27,7 @@ fn main() -> io::Result<ExitCode> {
 }
 
 fn usage() -> io::Result<ExitCode> {
-    writeln!(
-        io::stderr(),
-        "usage: manifests [--check] ROOT, where ROOT holds the folder charts"
-    )?;
+    writeln!(io::stderr(), "usage: manifests [--check] ROOT, where ROOT holds the folder charts")?;
     Ok(ExitCode::from(2))
 }
 
@@ -44,15 +41,7 @@ fn write(charts: &std::path::Path) -> io::Result<ExitCode> {
 fn report(charts: &std::path::Path) -> io::Result<ExitCode> {
     let stale = manifests::stale(charts)?;
     for file in &stale {
-        writeln!(
-            io::stderr(),
-            "charts/{} is out of date; run `cargo xtask crds`",
-            file.path
-        )?;
+        writeln!(io::stderr(), "charts/{} is out of date; run `cargo xtask crds`", file.path)?;
     }
-    Ok(if stale.is_empty() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(if stale.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

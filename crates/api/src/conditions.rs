@@ -86,19 +86,12 @@ impl Wanted {
 /// `lastTransitionTime` becomes `now` only when the status changes, so an unchanged condition costs no write and
 /// a new message does not reset the clock that people read. The order of the list is kept; a new type goes last.
 pub fn set_condition(conditions: &mut Vec<Condition>, wanted: Wanted, now: &Time) -> bool {
-    let Some(current) = conditions
-        .iter_mut()
-        .find(|condition| condition.type_ == wanted.type_)
-    else {
+    let Some(current) = conditions.iter_mut().find(|condition| condition.type_ == wanted.type_) else {
         conditions.push(with_time(wanted, now.clone()));
         return true;
     };
     let flipped = current.status != wanted.status.as_str();
-    let since = if flipped {
-        now.clone()
-    } else {
-        current.last_transition_time.clone()
-    };
+    let since = if flipped { now.clone() } else { current.last_transition_time.clone() };
     let next = with_time(wanted, since);
     let changed = *current != next;
     *current = next;
@@ -135,13 +128,8 @@ mod tests {
     }
 
     fn wanted(holds: bool, message: &str) -> Wanted {
-        Wanted::new(
-            WorkloadCondition::Admitted,
-            holds,
-            AdmittedReason::Admitted,
-            message,
-        )
-        .at_generation(Some(3))
+        Wanted::new(WorkloadCondition::Admitted, holds, AdmittedReason::Admitted, message)
+            .at_generation(Some(3))
     }
 
     #[test]
@@ -165,10 +153,7 @@ mod tests {
         set_condition(&mut conditions, wanted(true, "a"), &at(1));
         let newer = wanted(true, "a").at_generation(Some(4));
         assert!(set_condition(&mut conditions, newer, &at(2)));
-        assert_eq!(
-            find(&conditions, "Admitted").and_then(|c| c.observed_generation),
-            Some(4)
-        );
+        assert_eq!(find(&conditions, "Admitted").and_then(|c| c.observed_generation), Some(4));
         assert_eq!(conditions[0].last_transition_time, at(1));
     }
 }

@@ -36,20 +36,12 @@ pub const SPOKE_TEMPLATES: &str = "fairlead-spoke/templates";
 pub fn crds() -> Vec<(String, String)> {
     let files = |folder: &'static str, definitions: Vec<Value>| {
         definitions.into_iter().map(move |definition| {
-            let name = definition
-                .pointer("/metadata/name")
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-                .to_owned();
-            (
-                format!("{folder}/crds/{name}.yaml"),
-                yaml::document("", &definition),
-            )
+            let name =
+                definition.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
+            (format!("{folder}/crds/{name}.yaml"), yaml::document("", &definition))
         })
     };
-    files(HUB_TEMPLATES, hub_crds())
-        .chain(files(SPOKE_TEMPLATES, spoke_crds()))
-        .collect()
+    files(HUB_TEMPLATES, hub_crds()).chain(files(SPOKE_TEMPLATES, spoke_crds())).collect()
 }
 
 /// Every generated file, in the order of its path.
@@ -62,17 +54,10 @@ pub fn files() -> Vec<File> {
         (format!("{SPOKE_TEMPLATES}/00-namespace.yaml"), rbac::namespace()),
         (format!("{HUB_TEMPLATES}/rbac.yaml"), rbac::hub()),
         (format!("{SPOKE_TEMPLATES}/rbac.yaml"), rbac::spoke()),
-        (
-            "fairlead-spoke/examples/tenant.yaml".to_owned(),
-            rbac::tenant_example(),
-        ),
+        ("fairlead-spoke/examples/tenant.yaml".to_owned(), rbac::tenant_example()),
     ];
-    let mut files: Vec<File> = crds()
-        .into_iter()
-        .chain(policies)
-        .chain(rbac)
-        .map(|(path, text)| File { path, text })
-        .collect();
+    let mut files: Vec<File> =
+        crds().into_iter().chain(policies).chain(rbac).map(|(path, text)| File { path, text }).collect();
     files.sort_by(|a, b| a.path.cmp(&b.path));
     files
 }

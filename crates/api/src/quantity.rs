@@ -47,17 +47,9 @@ impl Quantity {
     /// CPU, a binary suffix for memory, storage and huge pages when it divides evenly, else a plain number.
     pub fn of(resource: &str, amount: i64) -> Self {
         if resource == CPU {
-            return Self(if amount % 1000 == 0 {
-                (amount / 1000).to_string()
-            } else {
-                format!("{amount}m")
-            });
+            return Self(if amount % 1000 == 0 { (amount / 1000).to_string() } else { format!("{amount}m") });
         }
-        Self(if is_bytes(resource) {
-            binary(amount)
-        } else {
-            amount.to_string()
-        })
+        Self(if is_bytes(resource) { binary(amount) } else { amount.to_string() })
     }
 }
 
@@ -99,11 +91,7 @@ pub struct QuantityError {
 
 impl fmt::Display for QuantityError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{:?} is not a quantity; write a number such as 2, 500m, 1.5 or 200Mi",
-            self.text
-        )
+        write!(f, "{:?} is not a quantity; write a number such as 2, 500m, 1.5 or 200Mi", self.text)
     }
 }
 
@@ -132,9 +120,7 @@ impl Parts {
             Some(rest) => (true, rest),
             None => (false, text.strip_prefix('+').unwrap_or(text)),
         };
-        let end = unsigned
-            .find(|c: char| !c.is_ascii_digit() && c != '.')
-            .unwrap_or(unsigned.len());
+        let end = unsigned.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(unsigned.len());
         let (number, suffix) = unsigned.split_at(end);
         let (ten, two) = suffix_powers(suffix)?;
         let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
@@ -151,12 +137,7 @@ impl Parts {
             short => Digits::Exact(short.parse::<u128>().ok()?.saturating_add(rounded_up)),
         };
         let shift = i32::try_from(kept.len()).ok()?;
-        Some(Self {
-            negative,
-            digits,
-            ten: ten.saturating_sub(shift),
-            two,
-        })
+        Some(Self { negative, digits, ten: ten.saturating_sub(shift), two })
     }
 
     /// The value times `10^scale`, rounded away from zero, saturating.
@@ -177,10 +158,7 @@ fn scale_up(digits: u128, ten: i32, two: u32) -> u128 {
     if digits == 0 {
         return 0;
     }
-    let Some(binary) = 2_u128
-        .checked_pow(two)
-        .and_then(|factor| digits.checked_mul(factor))
-    else {
+    let Some(binary) = 2_u128.checked_pow(two).and_then(|factor| digits.checked_mul(factor)) else {
         return u128::MAX;
     };
     let power = 10_u128.checked_pow(ten.unsigned_abs());

@@ -52,13 +52,8 @@ fn fractions_round_away_from_zero() {
 
 #[test]
 fn large_values_saturate() {
-    for text in [
-        "8Ei",
-        "10E",
-        "9223372036854775808",
-        "1e400",
-        "99999999999999999999999999999999999999999999",
-    ] {
+    for text in ["8Ei", "10E", "9223372036854775808", "1e400", "99999999999999999999999999999999999999999999"]
+    {
         assert_eq!(parse(text, "memory"), Some(i64::MAX), "{text}");
     }
     assert_eq!(parse("9223372036854775807", "memory"), Some(i64::MAX));
@@ -69,9 +64,9 @@ fn large_values_saturate() {
 #[test]
 fn what_is_no_quantity_is_refused() {
     let long = "1".repeat(MAX_LENGTH + 1);
-    for text in [
-        "", "m", "1x", "1 Gi", "1Gib", "1.2.3", ".", "--1", "1e", "1e1.5", "0x10", "1,5", "ten", "٣", &long,
-    ] {
+    for text in
+        ["", "m", "1x", "1 Gi", "1Gib", "1.2.3", ".", "--1", "1e", "1e1.5", "0x10", "1,5", "ten", "٣", &long]
+    {
         assert_eq!(parse(text, "memory"), None, "{text}");
     }
 }
@@ -96,11 +91,7 @@ fn amounts_are_written_as_people_write_them_and_read_back() {
 
 #[test]
 fn strings_and_integers_are_read() {
-    let read = |json: &str| {
-        serde_json::from_str::<Quantity>(json)
-            .map(|quantity| quantity.0)
-            .ok()
-    };
+    let read = |json: &str| serde_json::from_str::<Quantity>(json).map(|quantity| quantity.0).ok();
     assert_eq!(read("\"200Mi\"").as_deref(), Some("200Mi"));
     assert_eq!(read("5").as_deref(), Some("5"));
     assert_eq!(read("5.5"), None);

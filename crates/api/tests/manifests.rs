@@ -11,17 +11,11 @@ fn charts() -> PathBuf {
 }
 
 fn definitions() -> Vec<Value> {
-    manifests::hub_crds()
-        .into_iter()
-        .chain(manifests::spoke_crds())
-        .collect()
+    manifests::hub_crds().into_iter().chain(manifests::spoke_crds()).collect()
 }
 
 fn name(definition: &Value) -> &str {
-    definition
-        .pointer("/metadata/name")
-        .and_then(Value::as_str)
-        .unwrap_or_default()
+    definition.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default()
 }
 
 /// Set `FAIRLEAD_WRITE_MANIFESTS=1` to write the files instead, as `cargo xtask crds` does.
@@ -30,23 +24,14 @@ fn the_committed_manifests_are_the_generated_ones() {
     if std::env::var_os("FAIRLEAD_WRITE_MANIFESTS").is_some() {
         manifests::write(&charts()).unwrap();
     }
-    let stale: Vec<String> = manifests::stale(&charts())
-        .unwrap()
-        .into_iter()
-        .map(|file| file.path)
-        .collect();
-    assert!(
-        stale.is_empty(),
-        "run `cargo xtask crds`; these differ: {stale:#?}"
-    );
+    let stale: Vec<String> = manifests::stale(&charts()).unwrap().into_iter().map(|file| file.path).collect();
+    assert!(stale.is_empty(), "run `cargo xtask crds`; these differ: {stale:#?}");
 }
 
 #[test]
 fn no_generated_folder_holds_a_file_that_is_not_generated() {
-    let generated: BTreeSet<PathBuf> = manifests::files()
-        .into_iter()
-        .map(|file| charts().join(file.path))
-        .collect();
+    let generated: BTreeSet<PathBuf> =
+        manifests::files().into_iter().map(|file| charts().join(file.path)).collect();
     let folders: BTreeSet<PathBuf> = generated
         .iter()
         .filter_map(|path| path.parent())
@@ -56,11 +41,7 @@ fn no_generated_folder_holds_a_file_that_is_not_generated() {
     for folder in folders {
         for entry in std::fs::read_dir(&folder).unwrap() {
             let path = entry.unwrap().path();
-            assert!(
-                generated.contains(&path),
-                "{} is generated no more; delete it",
-                path.display()
-            );
+            assert!(generated.contains(&path), "{} is generated no more; delete it", path.display());
         }
     }
 }
@@ -72,10 +53,7 @@ fn every_generated_file_is_yaml_with_kind_and_name() {
             let value: Value = serde::Deserialize::deserialize(document).unwrap();
             for path in ["/apiVersion", "/kind", "/metadata/name"] {
                 assert!(
-                    value
-                        .pointer(path)
-                        .and_then(Value::as_str)
-                        .is_some_and(|text| !text.is_empty()),
+                    value.pointer(path).and_then(Value::as_str).is_some_and(|text| !text.is_empty()),
                     "{}: {path}",
                     file.path
                 );
@@ -88,11 +66,7 @@ fn every_generated_file_is_yaml_with_kind_and_name() {
 fn every_field_has_a_description() {
     let mut missing = Vec::new();
     for definition in definitions() {
-        for version in definition
-            .pointer("/spec/versions")
-            .and_then(Value::as_array)
-            .unwrap()
-        {
+        for version in definition.pointer("/spec/versions").and_then(Value::as_array).unwrap() {
             let schema = version.pointer("/schema/openAPIV3Schema").unwrap();
             assert!(described(schema), "{}", name(&definition));
             walk(name(&definition), schema, &mut |path, schema| {
@@ -158,15 +132,8 @@ fn schemas_use_only_what_a_structural_schema_allows() {
         }
     }
     for definition in definitions() {
-        for version in definition
-            .pointer("/spec/versions")
-            .and_then(Value::as_array)
-            .unwrap()
-        {
-            check(
-                name(&definition),
-                version.pointer("/schema/openAPIV3Schema").unwrap(),
-            );
+        for version in definition.pointer("/spec/versions").and_then(Value::as_array).unwrap() {
+            check(name(&definition), version.pointer("/schema/openAPIV3Schema").unwrap());
         }
     }
 }
@@ -177,30 +144,15 @@ fn names_are_unique_and_columns_few() {
     for definition in definitions() {
         let spec = definition.get("spec").unwrap();
         let own = spec.get("names").unwrap();
-        let short = own
-            .get("shortNames")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten();
+        let short = own.get("shortNames").and_then(Value::as_array).into_iter().flatten();
         for text in short.chain([own.get("plural").unwrap(), own.get("singular").unwrap()]) {
             let text = text.as_str().unwrap().to_owned();
             let other = names.insert(text.clone(), name(&definition).to_owned());
             assert_eq!(other, None, "{text}");
         }
-        assert_eq!(
-            own.get("categories"),
-            Some(&serde_json::json!(["fairlead"])),
-            "{}",
-            name(&definition)
-        );
-        let columns = spec
-            .pointer("/versions/0/additionalPrinterColumns")
-            .and_then(Value::as_array)
-            .unwrap();
-        let shown = columns
-            .iter()
-            .filter(|column| column.get("priority").is_none_or(|p| p == 0))
-            .count();
+        assert_eq!(own.get("categories"), Some(&serde_json::json!(["fairlead"])), "{}", name(&definition));
+        let columns = spec.pointer("/versions/0/additionalPrinterColumns").and_then(Value::as_array).unwrap();
+        let shown = columns.iter().filter(|column| column.get("priority").is_none_or(|p| p == 0)).count();
         assert!((1..=6).contains(&shown), "{}: {shown}", name(&definition));
     }
 }
@@ -209,10 +161,7 @@ fn names_are_unique_and_columns_few() {
 fn every_definition_is_marked_and_kept_by_helm() {
     for definition in definitions() {
         let at = |path: &str| definition.pointer(path).and_then(Value::as_str);
-        assert_eq!(
-            at("/metadata/labels/fairlead.dev~1schema"),
-            Some(fairlead_api::SCHEMA_VERSION)
-        );
+        assert_eq!(at("/metadata/labels/fairlead.dev~1schema"), Some(fairlead_api::SCHEMA_VERSION));
         assert_eq!(at("/metadata/annotations/helm.sh~1resource-policy"), Some("keep"));
     }
 }
@@ -220,27 +169,13 @@ fn every_definition_is_marked_and_kept_by_helm() {
 #[test]
 fn v1beta1_is_served_and_not_stored() {
     for definition in manifests::hub_crds() {
-        let versions = definition
-            .pointer("/spec/versions")
-            .and_then(Value::as_array)
-            .unwrap();
-        let stored: Vec<_> = versions
-            .iter()
-            .filter(|version| version["storage"] == true)
-            .collect();
+        let versions = definition.pointer("/spec/versions").and_then(Value::as_array).unwrap();
+        let stored: Vec<_> = versions.iter().filter(|version| version["storage"] == true).collect();
         assert_eq!(stored.len(), 1, "{}", name(&definition));
         let legacy = versions.iter().find(|version| version["name"] == "v1beta1");
-        assert_eq!(
-            legacy.is_some(),
-            name(&definition).ends_with(".kueue.x-k8s.io"),
-            "{}",
-            name(&definition)
-        );
+        assert_eq!(legacy.is_some(), name(&definition).ends_with(".kueue.x-k8s.io"), "{}", name(&definition));
         if let Some(legacy) = legacy {
-            assert_eq!(
-                (&legacy["served"], &legacy["storage"]),
-                (&true.into(), &false.into())
-            );
+            assert_eq!((&legacy["served"], &legacy["storage"]), (&true.into(), &false.into()));
         }
     }
 }

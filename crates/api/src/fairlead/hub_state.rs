@@ -74,11 +74,7 @@ impl From<&HubStateSpec> for model::Leadership {
 
 impl From<&model::Leadership> for HubStateSpec {
     fn from(leader: &model::Leadership) -> Self {
-        Self {
-            incarnation: leader.incarnation.0,
-            term: leader.term.0,
-            nonce: leader.nonce.0.to_string(),
-        }
+        Self { incarnation: leader.incarnation.0, term: leader.term.0, nonce: leader.nonce.0.to_string() }
     }
 }
 

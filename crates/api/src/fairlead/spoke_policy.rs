@@ -56,10 +56,7 @@ pub struct AllowedNamespace {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 32),
-        inner(
-            length(min = 1, max = 253),
-            regex(pattern = "^[a-z0-9.-]+/[a-z0-9]+/[A-Z][A-Za-z0-9]*$")
-        )
+        inner(length(min = 1, max = 253), regex(pattern = "^[a-z0-9.-]+/[a-z0-9]+/[A-Z][A-Za-z0-9]*$"))
     )]
     #[schemars(extend("x-kubernetes-list-type" = "set"))]
     pub kinds: Vec<String>,

@@ -55,10 +55,7 @@ pub struct PlacementEpoch {
 
 impl From<model::Epoch> for PlacementEpoch {
     fn from(epoch: model::Epoch) -> Self {
-        Self {
-            term: epoch.term.0,
-            seq: epoch.seq,
-        }
+        Self { term: epoch.term.0, seq: epoch.seq }
     }
 }
 
@@ -205,18 +202,12 @@ impl VerdictCandidate {
 }
 
 fn filled(text: &Arc<str>) -> Option<String> {
-    if text.is_empty() {
-        None
-    } else {
-        Some(text.to_string())
-    }
+    if text.is_empty() { None } else { Some(text.to_string()) }
 }
 
 /// The longest beginning of `text` that has at most `most` bytes and ends between characters.
 fn cut(text: &str, most: usize) -> String {
-    text.get(..text.floor_char_boundary(most))
-        .unwrap_or_default()
-        .to_owned()
+    text.get(..text.floor_char_boundary(most)).unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]
@@ -234,11 +225,7 @@ mod tests {
             cluster: "c".repeat(253).into(),
             flavor: "f".repeat(253).into(),
             reason: Reason::NoSingleNodeFits,
-            shortfall: Some(Shortfall {
-                resource: "nvidia.com/gpu".into(),
-                requested: 8,
-                available: -1,
-            }),
+            shortfall: Some(Shortfall { resource: "nvidia.com/gpu".into(), requested: 8, available: -1 }),
             detail: detail.into(),
         }
     }
@@ -280,10 +267,7 @@ mod tests {
             message: "waits".into(),
             candidates: vec![ordinary; MAX_CANDIDATES + 4],
         };
-        assert_eq!(
-            Verdict::of(&verdict, epoch_zero()).candidates.len(),
-            MAX_CANDIDATES
-        );
+        assert_eq!(Verdict::of(&verdict, epoch_zero()).candidates.len(), MAX_CANDIDATES);
     }
 
     #[test]

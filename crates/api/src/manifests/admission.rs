@@ -70,13 +70,7 @@ fn managed_by() -> String {
         ],
         "mutations": [apply(&format!("Object{{spec: Object.spec{{managedBy: '{DISPATCH}'}}}}"))],
     });
-    pair(
-        MUTATING,
-        "fairlead-managed-by",
-        MANAGED_BY,
-        policy,
-        federated_queues(),
-    )
+    pair(MUTATING, "fairlead-managed-by", MANAGED_BY, policy, federated_queues())
 }
 
 const DEFAULT: &str = "\
@@ -154,13 +148,7 @@ fn queued_jobs() -> String {
             ),
         ],
     });
-    pair(
-        VALIDATING,
-        "fairlead-queued-jobs",
-        QUEUED,
-        policy,
-        json!({ "validationActions": ["Deny"] }),
-    )
+    pair(VALIDATING, "fairlead-queued-jobs", QUEUED, policy, json!({ "validationActions": ["Deny"] }))
 }
 
 const FEDERATED: &str = "\

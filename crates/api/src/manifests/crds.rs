@@ -31,12 +31,8 @@ pub fn hub_crds() -> Vec<Value> {
         Definition::of::<fairlead::Tombstone, fairlead::TombstoneSpec>()
             .with_status::<fairlead::TombstoneStatus>(),
     ];
-    let legacy = kueue
-        .into_iter()
-        .map(|definition| with_legacy_version(render(&definition)));
-    legacy
-        .chain(ours.into_iter().map(|definition| render(&definition)))
-        .collect()
+    let legacy = kueue.into_iter().map(|definition| with_legacy_version(render(&definition)));
+    legacy.chain(ours.into_iter().map(|definition| render(&definition))).collect()
 }
 
 /// The definitions that a spoke's API server needs.

@@ -33,63 +33,23 @@ pub(super) fn namespace() -> String {
 
 /// The hub's service account and roles.
 pub(super) fn hub() -> String {
-    let account = object(
-        "v1",
-        "ServiceAccount",
-        HUB_SERVICE_ACCOUNT,
-        Some(SYSTEM_NAMESPACE),
-        json!({}),
-    );
+    let account = object("v1", "ServiceAccount", HUB_SERVICE_ACCOUNT, Some(SYSTEM_NAMESPACE), json!({}));
     let cluster_role = role("ClusterRole", HUB_SERVICE_ACCOUNT, None, &hub_rules());
-    let role = role(
-        "Role",
-        HUB_SERVICE_ACCOUNT,
-        Some(SYSTEM_NAMESPACE),
-        &hub_own_rules(),
-    );
+    let role = role("Role", HUB_SERVICE_ACCOUNT, Some(SYSTEM_NAMESPACE), &hub_own_rules());
     let subject = (HUB_SERVICE_ACCOUNT, SYSTEM_NAMESPACE);
     yaml::documents([
         (HUB, &account),
         ("", &cluster_role),
-        (
-            "",
-            &binding(
-                "ClusterRoleBinding",
-                None,
-                ("ClusterRole", HUB_SERVICE_ACCOUNT),
-                subject,
-            ),
-        ),
-        (
-            "Leases, the CA, join tokens and the gateway's address, in the hub's namespace.",
-            &role,
-        ),
-        (
-            "",
-            &binding(
-                "RoleBinding",
-                Some(SYSTEM_NAMESPACE),
-                ("Role", HUB_SERVICE_ACCOUNT),
-                subject,
-            ),
-        ),
+        ("", &binding("ClusterRoleBinding", None, ("ClusterRole", HUB_SERVICE_ACCOUNT), subject)),
+        ("Leases, the CA, join tokens and the gateway's address, in the hub's namespace.", &role),
+        ("", &binding("RoleBinding", Some(SYSTEM_NAMESPACE), ("Role", HUB_SERVICE_ACCOUNT), subject)),
     ])
 }
 
 fn hub_rules() -> Vec<Value> {
-    let queues = [
-        "clusterqueues",
-        "localqueues",
-        "cohorts",
-        "resourceflavors",
-        "topologies",
-        "admissionchecks",
-    ];
-    let classes = [
-        "workloadpriorityclasses",
-        "multikueueconfigs",
-        "multikueueclusters",
-    ];
+    let queues =
+        ["clusterqueues", "localqueues", "cohorts", "resourceflavors", "topologies", "admissionchecks"];
+    let classes = ["workloadpriorityclasses", "multikueueconfigs", "multikueueclusters"];
     let statuses = [
         "clusterqueues/status",
         "localqueues/status",
@@ -109,19 +69,11 @@ fn hub_rules() -> Vec<Value> {
         rule(fairlead::GROUP, &["clusters", "placementpolicies"], &READ),
         rule(
             fairlead::GROUP,
-            &[
-                "clusters/status",
-                "placementpolicies/status",
-                "hubstates/status",
-                "tombstones/status",
-            ],
+            &["clusters/status", "placementpolicies/status", "hubstates/status", "tombstones/status"],
             &CHANGE,
         ),
         rule(fairlead::GROUP, &["hubstates"], &["create", "list", "watch"]),
-        named(
-            rule(fairlead::GROUP, &["hubstates"], &["get", "patch", "update"]),
-            &[HUB_STATE_NAME],
-        ),
+        named(rule(fairlead::GROUP, &["hubstates"], &["get", "patch", "update"]), &[HUB_STATE_NAME]),
         rule(fairlead::GROUP, &["tombstones"], &READ),
         rule(fairlead::GROUP, &["tombstones"], &WRITE),
         // No such resource exists: the admission policy fairlead-queued-jobs asks for this verb.
@@ -165,59 +117,20 @@ what they refer to exists. Secrets are not in it; examples/tenant.yaml names tho
 
 /// The agent's service account and roles, and the roles to bind in a tenant's namespace.
 pub(super) fn spoke() -> String {
-    let account = object(
-        "v1",
-        "ServiceAccount",
-        AGENT_SERVICE_ACCOUNT,
-        Some(SYSTEM_NAMESPACE),
-        json!({}),
-    );
-    let impersonate = named(
-        rule(CORE, &["serviceaccounts"], &["impersonate"]),
-        &[TENANT_SERVICE_ACCOUNT],
-    );
+    let account = object("v1", "ServiceAccount", AGENT_SERVICE_ACCOUNT, Some(SYSTEM_NAMESPACE), json!({}));
+    let impersonate = named(rule(CORE, &["serviceaccounts"], &["impersonate"]), &[TENANT_SERVICE_ACCOUNT]);
     let subject = (AGENT_SERVICE_ACCOUNT, SYSTEM_NAMESPACE);
     yaml::documents([
         (AGENT, &account),
-        (
-            "",
-            &role("ClusterRole", AGENT_SERVICE_ACCOUNT, None, &agent_rules()),
-        ),
-        (
-            "",
-            &binding(
-                "ClusterRoleBinding",
-                None,
-                ("ClusterRole", AGENT_SERVICE_ACCOUNT),
-                subject,
-            ),
-        ),
+        ("", &role("ClusterRole", AGENT_SERVICE_ACCOUNT, None, &agent_rules())),
+        ("", &binding("ClusterRoleBinding", None, ("ClusterRole", AGENT_SERVICE_ACCOUNT), subject)),
         (
             "The floor, the certificate and the lease of the agent, in its own namespace.",
-            &role(
-                "Role",
-                AGENT_SERVICE_ACCOUNT,
-                Some(SYSTEM_NAMESPACE),
-                &agent_own_rules(),
-            ),
+            &role("Role", AGENT_SERVICE_ACCOUNT, Some(SYSTEM_NAMESPACE), &agent_own_rules()),
         ),
-        (
-            "",
-            &binding(
-                "RoleBinding",
-                Some(SYSTEM_NAMESPACE),
-                ("Role", AGENT_SERVICE_ACCOUNT),
-                subject,
-            ),
-        ),
-        (
-            IMPERSONATOR,
-            &role("ClusterRole", "fairlead-agent-impersonator", None, &[impersonate]),
-        ),
-        (
-            TENANT,
-            &role("ClusterRole", TENANT_SERVICE_ACCOUNT, None, &tenant_rules()),
-        ),
+        ("", &binding("RoleBinding", Some(SYSTEM_NAMESPACE), ("Role", AGENT_SERVICE_ACCOUNT), subject)),
+        (IMPERSONATOR, &role("ClusterRole", "fairlead-agent-impersonator", None, &[impersonate])),
+        (TENANT, &role("ClusterRole", TENANT_SERVICE_ACCOUNT, None, &tenant_rules())),
     ])
 }
 
@@ -233,11 +146,7 @@ fn agent_rules() -> Vec<Value> {
 
 fn agent_own_rules() -> Vec<Value> {
     vec![
-        rule(
-            CORE,
-            &["configmaps", "secrets"],
-            &["create", "get", "patch", "update"],
-        ),
+        rule(CORE, &["configmaps", "secrets"], &["create", "get", "patch", "update"]),
         rule(COORDINATION, &["leases"], &["create", "get", "patch", "update"]),
         rule(EVENTS, &["events"], &["create", "patch"]),
     ]
@@ -248,11 +157,7 @@ fn tenant_rules() -> Vec<Value> {
         rule(BATCH, &["jobs"], &["create", "delete", "get", "patch", "update"]),
         // A Job with our finalizer is deleted in the foreground.
         rule(BATCH, &["jobs/finalizers"], &["update"]),
-        rule(
-            CORE,
-            &["configmaps", "persistentvolumeclaims", "serviceaccounts"],
-            &["get"],
-        ),
+        rule(CORE, &["configmaps", "persistentvolumeclaims", "serviceaccounts"], &["get"]),
     ]
 }
 
@@ -264,49 +169,19 @@ An example, not part of the chart: what a spoke's administrator applies for one 
 pub(super) fn tenant_example() -> String {
     const NAMESPACE: &str = "team-a";
     let secret = named(rule(CORE, &["secrets"], &["get"]), &["registry-credentials"]);
-    let account = object(
-        "v1",
-        "ServiceAccount",
-        TENANT_SERVICE_ACCOUNT,
-        Some(NAMESPACE),
-        json!({}),
-    );
+    let account = object("v1", "ServiceAccount", TENANT_SERVICE_ACCOUNT, Some(NAMESPACE), json!({}));
     let tenant = (TENANT_SERVICE_ACCOUNT, NAMESPACE);
     let agent = (AGENT_SERVICE_ACCOUNT, SYSTEM_NAMESPACE);
     yaml::documents([
         (EXAMPLE, &spoke_policy_example(NAMESPACE)),
         ("", &account),
-        (
-            "",
-            &binding(
-                "RoleBinding",
-                Some(NAMESPACE),
-                ("ClusterRole", TENANT_SERVICE_ACCOUNT),
-                tenant,
-            ),
-        ),
-        (
-            "",
-            &binding(
-                "RoleBinding",
-                Some(NAMESPACE),
-                ("ClusterRole", "fairlead-agent-impersonator"),
-                agent,
-            ),
-        ),
+        ("", &binding("RoleBinding", Some(NAMESPACE), ("ClusterRole", TENANT_SERVICE_ACCOUNT), tenant)),
+        ("", &binding("RoleBinding", Some(NAMESPACE), ("ClusterRole", "fairlead-agent-impersonator"), agent)),
         (
             "The Secrets that Jobs of this tenant may refer to. The agent asks only whether they exist.",
             &role("Role", "fairlead-tenant-references", Some(NAMESPACE), &[secret]),
         ),
-        (
-            "",
-            &binding(
-                "RoleBinding",
-                Some(NAMESPACE),
-                ("Role", "fairlead-tenant-references"),
-                tenant,
-            ),
-        ),
+        ("", &binding("RoleBinding", Some(NAMESPACE), ("Role", "fairlead-tenant-references"), tenant)),
     ])
 }
 
@@ -319,13 +194,7 @@ fn spoke_policy_example(namespace: &str) -> Value {
         "serviceAccounts": ["default"],
     }]});
     let api_version = format!("{}/{}", fairlead::GROUP, fairlead::VERSION);
-    object(
-        &api_version,
-        "SpokePolicy",
-        crate::labels::SPOKE_POLICY_NAME,
-        None,
-        json!({ "spec": spec }),
-    )
+    object(&api_version, "SpokePolicy", crate::labels::SPOKE_POLICY_NAME, None, json!({ "spec": spec }))
 }
 
 fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> Value {
@@ -338,13 +207,7 @@ fn named(mut rule: Value, names: &[&str]) -> Value {
 }
 
 fn role(kind: &str, name: &str, namespace: Option<&str>, rules: &[Value]) -> Value {
-    object(
-        &format!("{RBAC}/v1"),
-        kind,
-        name,
-        namespace,
-        json!({ "rules": rules }),
-    )
+    object(&format!("{RBAC}/v1"), kind, name, namespace, json!({ "rules": rules }))
 }
 
 /// Binds `role` (its kind and name) to `subject` (a service account and its namespace).

@@ -73,17 +73,11 @@ fn list_constants(node: &mut Map<String, Value>) {
         let Some(name) = choice.get("const").and_then(Value::as_str) else {
             return;
         };
-        let text = choice
-            .get("description")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
+        let text = choice.get("description").and_then(Value::as_str).unwrap_or_default();
         lines.push(format!("- `{name}`: {text}"));
         names.push(json!(name));
     }
-    let said = node
-        .get("description")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
+    let said = node.get("description").and_then(Value::as_str).unwrap_or_default();
     let description = format!("{said}\n{}", lines.join("\n"));
     node.remove("oneOf");
     node.insert("type".to_owned(), json!("string"));
@@ -113,14 +107,8 @@ mod tests {
     fn optional_fields_are_plain_and_keep_their_own_description() {
         let inner = json!({ "type": "object", "description": "the type", "properties": {} });
         let field = json!({ "anyOf": [inner, { "type": "null" }], "description": "the field" });
-        assert_eq!(
-            tidied(field),
-            json!({ "type": "object", "description": "the field", "properties": {} })
-        );
-        assert_eq!(
-            tidied(json!({ "type": ["string", "null"] })),
-            json!({ "type": "string" })
-        );
+        assert_eq!(tidied(field), json!({ "type": "object", "description": "the field", "properties": {} }));
+        assert_eq!(tidied(json!({ "type": ["string", "null"] })), json!({ "type": "string" }));
     }
 
     #[test]
