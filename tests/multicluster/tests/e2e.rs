@@ -18,8 +18,6 @@ mod join;
 mod link;
 #[path = "e2e/main_job.rs"]
 mod main_job;
-#[path = "e2e/policies.rs"]
-mod policies;
 #[path = "e2e/queues.rs"]
 mod queues;
 #[path = "e2e/writes.rs"]
@@ -78,10 +76,6 @@ fn scenarios() -> Vec<Scenario<Fleet>> {
         scenario!(main_job::job_older_than_its_federation_runs_on_a_spoke),
         scenario!(queues::home_queue_runs_in_place),
         scenario!(queues::statuses_count_what_waits_and_runs),
-        scenario!(policies::entry_policies_suspend_and_mark),
-        scenario!(policies::malformed_quantity_is_rejected_at_apply),
-        scenario!(policies::placements_cannot_be_lost_or_turned_back),
-        scenario!(policies::old_version_is_refused_with_a_hint),
         scenario!(bad_input::unknown_local_queue),
         scenario!(bad_input::queue_of_a_missing_cluster_queue),
         scenario!(bad_input::larger_than_any_quota),
