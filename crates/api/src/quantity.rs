@@ -43,6 +43,15 @@ impl Quantity {
             .ok_or_else(|| QuantityError { text: self.0.clone() })
     }
 
+    /// Reads the quantity in billionths: for weights and factors such as `0.5`, which have no unit.
+    ///
+    /// # Errors
+    ///
+    /// [`QuantityError`] when the text is no quantity.
+    pub fn billionths(&self) -> Result<i64, QuantityError> {
+        Parts::of(&self.0).map(|parts| parts.scaled(9)).ok_or_else(|| QuantityError { text: self.0.clone() })
+    }
+
     /// Writes `amount`, given in the smallest unit of `resource`, the way people write it: `1500m` or `2` for
     /// CPU, a binary suffix for memory, storage and huge pages when it divides evenly, else a plain number.
     pub fn of(resource: &str, amount: i64) -> Self {

@@ -25,10 +25,7 @@ pub fn tolerated<'t>(
 ) -> Result<(), &'t Taint> {
     let stands = |taint: &&Taint| {
         taint.effect != TaintEffect::PreferNoSchedule
-            && !pod
-                .iter()
-                .chain(flavor)
-                .any(|toleration| toleration.tolerates(taint))
+            && !pod.iter().chain(flavor).any(|toleration| toleration.tolerates(taint))
     };
     taints.iter().find(stands).map_or(Ok(()), Err)
 }
@@ -36,24 +33,16 @@ pub fn tolerated<'t>(
 /// Whether a term of a required node affinity holds. A term without any condition holds nowhere, as in Kubernetes.
 fn term_holds(term: &NodeTerm, labels: &Labels) -> bool {
     let empty = term.expressions.is_empty() && term.fields.is_empty();
-    let name = labels
-        .get("kubernetes.io/hostname")
-        .map(|name| ("metadata.name".into(), name.clone()));
+    let name = labels.get("kubernetes.io/hostname").map(|name| ("metadata.name".into(), name.clone()));
     let fields: Labels = name.into_iter().collect();
     !empty
-        && term
-            .expressions
-            .iter()
-            .all(|requirement| requirement.matches(labels))
+        && term.expressions.iter().all(|requirement| requirement.matches(labels))
         && term.fields.iter().all(|requirement| requirement.matches(&fields))
 }
 
 /// Whether nodes with these labels meet a pod's node selector and required affinity.
 pub fn meets(nodes: &NodeConstraints, labels: &Labels) -> bool {
-    let selected = nodes
-        .selector
-        .iter()
-        .all(|(key, value)| labels.get(key) == Some(value));
+    let selected = nodes.selector.iter().all(|(key, value)| labels.get(key) == Some(value));
     let terms = nodes.affinity.as_deref();
     selected && terms.is_none_or(|terms| terms.iter().any(|term| term_holds(term, labels)))
 }
@@ -61,10 +50,7 @@ pub fn meets(nodes: &NodeConstraints, labels: &Labels) -> bool {
 impl Pod<'_> {
     /// Whether it may run on nodes of this class, however much is free there.
     pub fn allows(&self, class: &NodeClass) -> bool {
-        let labelled = self
-            .labels
-            .iter()
-            .all(|(key, value)| class.labels.get(key) == Some(value));
+        let labelled = self.labels.iter().all(|(key, value)| class.labels.get(key) == Some(value));
         labelled
             && meets(self.nodes, &class.labels)
             && tolerated(&class.taints, &self.nodes.tolerations, self.tolerations).is_ok()

@@ -18,9 +18,7 @@ pub enum Room {
 
 /// How many of these pods fit into the shapes.
 pub fn capacity(shapes: &[Shape], pod: &Pod<'_>) -> u64 {
-    shapes
-        .iter()
-        .fold(0, |sum: u64, shape| sum.saturating_add(on_shape(shape, pod)))
+    shapes.iter().fold(0, |sum: u64, shape| sum.saturating_add(on_shape(shape, pod)))
 }
 
 /// How many of these pods fit on one node of the shape.
@@ -68,11 +66,7 @@ fn fill(shapes: &mut Vec<Shape>, position: usize, requests: &Resources, (per_nod
     let used = |pods: u32, count: u32| {
         let mut free = shape.free.clone();
         free.subtract(&requests.times(i64::from(pods)));
-        Shape {
-            class: shape.class.clone(),
-            free,
-            count,
-        }
+        Shape { class: shape.class.clone(), free, count }
     };
     let touched = full_nodes.saturating_add(u32::from(on_last > 0));
     if let Some(rest) = shapes.get_mut(position) {
@@ -110,17 +104,10 @@ pub fn room(shapes: &[Shape], pods: &[(Pod<'_>, u32)]) -> Room {
 /// Of the nodes that allow the pod, the free vector that lacks the fewest resources, the first of equals.
 fn closest(shapes: &[Shape], pod: &Pod<'_>) -> Option<Resources> {
     let lacking = |shape: &&Shape| {
-        pod.requests
-            .iter()
-            .filter(|(name, amount)| *amount > 0 && shape.free.get(name) < *amount)
-            .count()
+        pod.requests.iter().filter(|(name, amount)| *amount > 0 && shape.free.get(name) < *amount).count()
     };
     let allowed = |shape: &&Shape| shape.count > 0 && pod.allows(&shape.class);
-    shapes
-        .iter()
-        .filter(allowed)
-        .min_by_key(lacking)
-        .map(|shape| shape.free.clone())
+    shapes.iter().filter(allowed).min_by_key(lacking).map(|shape| shape.free.clone())
 }
 
 #[cfg(test)]
@@ -140,20 +127,11 @@ mod tests {
     }
 
     fn shape(free: Resources, count: u32) -> Shape {
-        Shape {
-            class: Arc::new(NodeClass::default()),
-            free,
-            count,
-        }
+        Shape { class: Arc::new(NodeClass::default()), free, count }
     }
 
     fn pod<'a>(requests: &'a Resources, nodes: &'a NodeConstraints, labels: &'a Labels) -> Pod<'a> {
-        Pod {
-            requests,
-            nodes,
-            labels,
-            tolerations: &[],
-        }
+        Pod { requests, nodes, labels, tolerations: &[] }
     }
 
     #[test]
@@ -162,45 +140,26 @@ mod tests {
         let big = resources(9000, 0, 1);
         let shapes = [shape(resources(8000, 4, 110), 2)];
         let demand = [(pod(&big, &nodes, &labels), 1)];
-        assert_eq!(
-            room(&shapes, &demand),
-            Room::NoNode(Some(resources(8000, 4, 110)))
-        );
+        assert_eq!(room(&shapes, &demand), Room::NoNode(Some(resources(8000, 4, 110))));
         let small = resources(3000, 0, 1);
         assert_eq!(room(&shapes, &[(pod(&small, &nodes, &labels), 4)]), Room::Fits);
-        assert_eq!(
-            room(&shapes, &[(pod(&small, &nodes, &labels), 5)]),
-            Room::Short(4)
-        );
+        assert_eq!(room(&shapes, &[(pod(&small, &nodes, &labels), 5)]), Room::Short(4));
     }
 
     #[test]
     fn taints_labels_and_flavor_labels_keep_pods_away() {
-        let taint = Taint {
-            key: "gpu".into(),
-            value: "".into(),
-            effect: TaintEffect::NoSchedule,
-        };
+        let taint = Taint { key: "gpu".into(), value: "".into(), effect: TaintEffect::NoSchedule };
         let class = NodeClass {
             labels: Labels::from([("fairlead.dev/cluster".into(), "a".into())]),
             taints: vec![taint],
         };
-        let shapes = [Shape {
-            class: Arc::new(class),
-            free: resources(8000, 4, 110),
-            count: 1,
-        }];
+        let shapes = [Shape { class: Arc::new(class), free: resources(8000, 4, 110), count: 1 }];
         let one = resources(1000, 1, 1);
         let mut nodes = NodeConstraints::default();
         let labels = Labels::from([("fairlead.dev/cluster".into(), "a".into())]);
         let elsewhere = Labels::from([("fairlead.dev/cluster".into(), "b".into())]);
         assert_eq!(capacity(&shapes, &pod(&one, &nodes, &labels)), 0);
-        let toleration = Toleration {
-            key: "gpu".into(),
-            exists: true,
-            value: "".into(),
-            effect: None,
-        };
+        let toleration = Toleration { key: "gpu".into(), exists: true, value: "".into(), effect: None };
         nodes.tolerations.push(toleration);
         assert_eq!(capacity(&shapes, &pod(&one, &nodes, &labels)), 4);
         assert_eq!(capacity(&shapes, &pod(&one, &nodes, &elsewhere)), 0);

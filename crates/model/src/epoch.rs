@@ -31,10 +31,7 @@ pub struct Epoch {
 impl Epoch {
     /// The epoch with this term and sequence number.
     pub const fn new(term: u64, seq: u64) -> Self {
-        Self {
-            term: Term(term),
-            seq,
-        }
+        Self { term: Term(term), seq }
     }
 }
 
@@ -116,11 +113,7 @@ impl Floor {
 
 impl From<&Leadership> for Floor {
     fn from(leader: &Leadership) -> Self {
-        Self {
-            incarnation: leader.incarnation,
-            term: leader.term,
-            nonce: leader.nonce.clone(),
-        }
+        Self { incarnation: leader.incarnation, term: leader.term, nonce: leader.nonce.clone() }
     }
 }
 

@@ -78,6 +78,10 @@ reasons! {
     WaitingForPreemptedWorkloads => "WaitingForPreemptedWorkloads";
     /// The topology request cannot be met now.
     TopologyPlacementFailed => "TopologyPlacementFailed";
+    /// Something that the job names must happen before it may be queued.
+    AdmissionGated => "AdmissionGated";
+    /// The workload was put on hold.
+    OnHold => "OnHold";
     /// An admission check is not ready.
     WaitingForAdmissionChecks => "AdmissionGated";
     /// No cluster is registered, or none that the policy and the flavors allow.

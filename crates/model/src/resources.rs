@@ -63,12 +63,7 @@ impl Resources {
     /// Every amount times `count`.
     #[must_use]
     pub fn times(&self, count: i64) -> Self {
-        Self(
-            self.0
-                .iter()
-                .map(|(name, amount)| (Arc::clone(name), amount.saturating_mul(count)))
-                .collect(),
-        )
+        Self(self.0.iter().map(|(name, amount)| (Arc::clone(name), amount.saturating_mul(count))).collect())
     }
 
     /// How many times `other` fits into this vector; `i64::MAX` when `other` asks for nothing.

@@ -71,9 +71,7 @@ pub struct LabelSelector {
 impl LabelSelector {
     /// Whether these labels meet every condition.
     pub fn matches(&self, labels: &Labels) -> bool {
-        self.requirements
-            .iter()
-            .all(|requirement| requirement.matches(labels))
+        self.requirements.iter().all(|requirement| requirement.matches(labels))
     }
 }
 
@@ -131,11 +129,7 @@ mod tests {
 
     fn requirement(operator: Operator, values: &[&str]) -> Requirement {
         let values = values.iter().map(|value| Arc::from(*value)).collect();
-        Requirement {
-            key: "k".into(),
-            operator,
-            values,
-        }
+        Requirement { key: "k".into(), operator, values }
     }
 
     #[test]
@@ -155,11 +149,7 @@ mod tests {
 
     #[test]
     fn tolerations_match_key_value_and_effect() {
-        let taint = Taint {
-            key: "gpu".into(),
-            value: "h100".into(),
-            effect: TaintEffect::NoSchedule,
-        };
+        let taint = Taint { key: "gpu".into(), value: "h100".into(), effect: TaintEffect::NoSchedule };
         let toleration = |key: &str, exists, value: &str, effect| Toleration {
             key: key.into(),
             exists,

@@ -23,9 +23,9 @@
 
 pub mod fact;
 pub mod memory;
+mod names;
 pub mod plan;
 pub mod policy;
-mod names;
 mod quota;
 mod requests;
 mod round;
@@ -60,4 +60,9 @@ pub fn decide(snapshot: &Snapshot<'_>, policy: &Policy, now: Millis, budget: Bud
         plan.append(part.clone());
     }
     plan
+}
+
+/// Kubernetes' effective request of one pod [F-1], as it stands: without defaults from LimitRanges or RuntimeClasses.
+pub fn effective_requests(template: &fact::PodTemplate) -> fairlead_model::Resources {
+    requests::effective(template)
 }

@@ -120,8 +120,10 @@ impl Plan {
     pub(crate) fn append(&mut self, next: Self) {
         let round = self.rounds;
         let number = |earlier: u32| earlier.saturating_add(round);
-        self.admissions.extend(next.admissions.into_iter().map(|it| Admission { round: number(it.round), ..it }));
-        self.evictions.extend(next.evictions.into_iter().map(|it| Preempted { round: number(it.round), ..it }));
+        self.admissions
+            .extend(next.admissions.into_iter().map(|it| Admission { round: number(it.round), ..it }));
+        self.evictions
+            .extend(next.evictions.into_iter().map(|it| Preempted { round: number(it.round), ..it }));
         self.heads.extend(next.heads.into_iter().map(|it| Head { round: number(it.round), ..it }));
         self.memory.requeues.extend(next.memory.requeues);
         self.rounds = self.rounds.saturating_add(next.rounds);

@@ -92,10 +92,6 @@ pub struct Budget {
 impl Default for Budget {
     /// One round without further bounds.
     fn default() -> Self {
-        Self {
-            rounds: 1,
-            heads: u32::MAX,
-            what_ifs: u32::MAX,
-        }
+        Self { rounds: 1, heads: u32::MAX, what_ifs: u32::MAX }
     }
 }

@@ -30,7 +30,11 @@ pub(crate) struct PodRequests {
 }
 
 /// Computes what one pod comes to.
-pub(crate) fn pod_requests(template: &PodTemplate, around: Surroundings<'_>, rules: &RequestRules) -> PodRequests {
+pub(crate) fn pod_requests(
+    template: &PodTemplate,
+    around: Surroundings<'_>,
+    rules: &RequestRules,
+) -> PodRequests {
     let template = adjusted(template, around);
     let invalid = over_limits(&template).or_else(|| out_of_range(&template, around.limit_ranges));
     let effective = effective(&template);
@@ -52,7 +56,9 @@ fn adjusted(template: &PodTemplate, around: Surroundings<'_>) -> PodTemplate {
             }
         }
     }
-    for container in template.containers.iter_mut().chain(&mut template.init_containers).chain(&mut template.pod) {
+    for container in
+        template.containers.iter_mut().chain(&mut template.init_containers).chain(&mut template.pod)
+    {
         let limits = container.limits.clone();
         fill(&mut container.requests, &limits);
     }
@@ -79,7 +85,7 @@ fn raise(target: &mut Resources, other: &Resources) {
 
 /// Kubernetes' rule: the larger of what runs side by side and what each init container needs beside the sidecars
 /// before it; requests of the pod as a whole stand for its containers'; overhead comes on top.
-fn effective(template: &PodTemplate) -> Resources {
+pub(crate) fn effective(template: &PodTemplate) -> Resources {
     let mut together = Resources::new();
     for container in &template.containers {
         together.add(&container.requests);
@@ -114,9 +120,9 @@ fn over_limits(template: &PodTemplate) -> Option<Arc<str>> {
             .find(|(name, amount)| *amount > container.limits.get(name))
             .map(|(name, amount)| (Arc::clone(name), amount, container.limits.get(name)))
     };
-    all.into_iter()
-        .find_map(over)
-        .map(|(name, request, limit)| Arc::from(format!("requests {name}={request} above its own limit {limit}")))
+    all.into_iter().find_map(over).map(|(name, request, limit)| {
+        Arc::from(format!("requests {name}={request} above its own limit {limit}"))
+    })
 }
 
 /// A container or pod outside the bounds of a LimitRange.
@@ -124,11 +130,13 @@ fn out_of_range(template: &PodTemplate, ranges: &[&LimitRange]) -> Option<Arc<st
     let total = effective(template);
     for item in ranges.iter().flat_map(|range| &range.items) {
         let found = match item.kind {
-            LimitType::Container => template.init_containers.iter().chain(&template.containers).find_map(|container| {
-                let mut most = container.requests.clone();
-                raise(&mut most, &container.limits);
-                greater(&most, &item.max).or_else(|| greater(&item.min, &least(container)))
-            }),
+            LimitType::Container => {
+                template.init_containers.iter().chain(&template.containers).find_map(|container| {
+                    let mut most = container.requests.clone();
+                    raise(&mut most, &container.limits);
+                    greater(&most, &item.max).or_else(|| greater(&item.min, &least(container)))
+                })
+            }
             LimitType::Pod => greater(&total, &item.max).or_else(|| greater(&item.min, &total)),
         };
         if let Some(name) = found {
@@ -169,7 +177,11 @@ fn charge(effective: &Resources, rules: &RequestRules) -> Resources {
         if rule.strategy == TransformationStrategy::Retain {
             direct.set(Arc::clone(name), amount);
         }
-        let times = rule.multiply_by.as_deref().filter(|by| effective.contains(by)).map(|by| base(by, effective.get(by)));
+        let times = rule
+            .multiply_by
+            .as_deref()
+            .filter(|by| effective.contains(by))
+            .map(|by| base(by, effective.get(by)));
         for (output, factor) in &rule.outputs {
             let amount = scale(base(name, amount), times, *factor);
             match generated.iter_mut().find(|(name, _)| name == output) {

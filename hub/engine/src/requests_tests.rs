@@ -43,8 +43,10 @@ fn f1_limits_stand_in_for_requests_and_pod_level_requests_replace() {
 
 #[test]
 fn q14_a_request_above_its_limit_or_a_limit_range_is_named() {
-    let template =
-        PodTemplate { containers: vec![container(&[("cpu", 5)], &[("cpu", 4)], false)], ..PodTemplate::default() };
+    let template = PodTemplate {
+        containers: vec![container(&[("cpu", 5)], &[("cpu", 4)], false)],
+        ..PodTemplate::default()
+    };
     assert!(compute(&template).invalid.is_some());
     let range = LimitRange {
         key: fairlead_model::ObjectKey::new("ns", "r"),
@@ -75,7 +77,12 @@ fn f1_transformations_sum_multiply_clamp_and_round_up() {
     let rules = RequestRules {
         exclude_prefixes: vec!["net/".into()],
         transformations: vec![
-            rule("mig", TransformationStrategy::Replace, None, &[("credits", 2_500_000_000), ("memory", 10 * BILLION)]),
+            rule(
+                "mig",
+                TransformationStrategy::Replace,
+                None,
+                &[("credits", 2_500_000_000), ("memory", 10 * BILLION)],
+            ),
             rule("gpu", TransformationStrategy::Retain, Some("replicas"), &[("credits", BILLION)]),
             rule("cpu", TransformationStrategy::Retain, None, &[("allowance", -BILLION)]),
         ],
@@ -84,6 +91,7 @@ fn f1_transformations_sum_multiply_clamp_and_round_up() {
     let effective =
         resources(&[("cpu", 1500), ("gpu", 2), ("memory", 7), ("mig", 3), ("net/nic", 1), ("replicas", 4)]);
     let charged = charge(&effective, &rules);
-    let expected = [("allowance", 0), ("cpu", 1500), ("credits", 16), ("gpu", 2), ("memory", 37), ("replicas", 4)];
+    let expected =
+        [("allowance", 0), ("cpu", 1500), ("credits", 16), ("gpu", 2), ("memory", 37), ("replicas", 4)];
     assert_eq!(charged, resources(&expected));
 }

@@ -171,7 +171,8 @@ impl World {
         if local.stop != crate::fact::StopPolicy::None {
             return Err(Reason::QueueStopped);
         }
-        let queue = self.queue_index.get(&local.cluster_queue).copied().ok_or(Reason::ClusterQueueNotFound)?;
+        let queue =
+            self.queue_index.get(&local.cluster_queue).copied().ok_or(Reason::ClusterQueueNotFound)?;
         let exists = self.queue(queue).is_some_and(|queue| queue.fact.is_some());
         if exists { Ok(queue) } else { Err(Reason::ClusterQueueNotFound) }
     }

@@ -30,7 +30,11 @@ pub(crate) struct Forest {
 }
 
 /// Builds every tree. `leaves` come in name order.
-pub(crate) fn build(leaves: &[Leaf<'_>], cohorts: &BTreeMap<Arc<str>, Cohort>, names: &mut Interned) -> Forest {
+pub(crate) fn build(
+    leaves: &[Leaf<'_>],
+    cohorts: &BTreeMap<Arc<str>, Cohort>,
+    names: &mut Interned,
+) -> Forest {
     let mut members: BTreeMap<Arc<str>, Members<'_, '_>> = BTreeMap::new();
     for cohort in cohorts.values() {
         members.entry(Arc::clone(&cohort.name)).or_default().object = Some(cohort);
@@ -101,7 +105,8 @@ fn plant_cohort(
         let ix = next(drafts.len());
         let weight = entry.object.map_or_else(Weight::default, |cohort| cohort.weight);
         let groups = entry.object.map_or(&[][..], |cohort| cohort.groups.as_slice());
-        let node = Node { name: Arc::clone(&name), parent, queue: None, children: Vec::new(), height: 0, weight };
+        let node =
+            Node { name: Arc::clone(&name), parent, queue: None, children: Vec::new(), height: 0, weight };
         drafts.push(Draft { node, groups });
         for leaf in &entry.leaves {
             drafts.push(draft_leaf(leaf, Some(ix)));
@@ -130,7 +135,13 @@ fn plant_cycles(
     }
 }
 
-fn plant(forest: &mut Forest, drafts: Vec<Draft<'_>>, leaves: &[&Leaf<'_>], names: &mut Interned, cyclic: bool) {
+fn plant(
+    forest: &mut Forest,
+    drafts: Vec<Draft<'_>>,
+    leaves: &[&Leaf<'_>],
+    names: &mut Interned,
+    cyclic: bool,
+) {
     let ix = next(forest.trees.len());
     let mut tree = Tree { cyclic, ..Tree::default() };
     let quotas = drafts.iter().flat_map(|draft| draft.groups.iter()).flat_map(|group| group.flavors.iter());
@@ -210,7 +221,8 @@ fn derive(tree: &mut Tree) {
             let Some(cell) = tree.cells.get_mut(slot) else { continue };
             // Children came first and have already added what they lend.
             cell.subtree = cell.subtree.plus(cell.nominal);
-            cell.local = cell.lending.map_or(Amount::ZERO, |limit| cell.subtree.minus(limit).max(Amount::ZERO));
+            cell.local =
+                cell.lending.map_or(Amount::ZERO, |limit| cell.subtree.minus(limit).max(Amount::ZERO));
             let lent = cell.subtree.minus(cell.local);
             let Some(parent) = tree.parent(node) else { continue };
             let above = tree.slot(parent, col);

@@ -129,7 +129,8 @@ impl<'w> Assigner<'_, 'w> {
                     continue;
                 }
                 let attempt = self.attempt(unit, *resource, "", Reason::ResourceNotCovered);
-                let shortfall = Some(Shortfall { resource: Arc::clone(name), requested: *amount, available: 0 });
+                let shortfall =
+                    Some(Shortfall { resource: Arc::clone(name), requested: *amount, available: 0 });
                 assignment.attempts.push(Attempt { shortfall, ..attempt });
                 return fail(unit, assignment);
             };
@@ -253,7 +254,8 @@ impl<'w> Assigner<'_, 'w> {
         if let Some(clusters) = clusters
             && found.grade.means == Means::Fit
         {
-            found.clusters = Some(clusters.remaining(self, (unit, anchor, flavor_ix), &mut assignment.attempts)?);
+            found.clusters =
+                Some(clusters.remaining(self, (unit, anchor, flavor_ix), &mut assignment.attempts)?);
         }
         Some(found)
     }

@@ -92,8 +92,7 @@ impl<'w> ClusterScan<'w> {
             })
         };
         let chosen = vec![BTreeSet::new(); counts.len()];
-        let mut scan =
-            Self { candidates: Vec::new(), alive: Vec::new(), barred: Vec::new(), chosen, counts };
+        let mut scan = Self { candidates: Vec::new(), alive: Vec::new(), barred: Vec::new(), chosen, counts };
         for row in world.clusters.values() {
             let Some(cluster) = row.fact.as_ref().filter(|cluster| allowed(cluster)) else { continue };
             if let Some((reason, detail)) = bar(assigner.row, cluster, row) {
@@ -169,7 +168,9 @@ impl<'w> ClusterScan<'w> {
             if unit.pod_sets.contains(&position) {
                 flavors.insert(flavor);
             }
-            let Some(pod) = assigner.row.requests.get(position).filter(|_| !flavors.is_empty()) else { continue };
+            let Some(pod) = assigner.row.requests.get(position).filter(|_| !flavors.is_empty()) else {
+                continue;
+            };
             let names: Vec<Arc<str>> = flavors.iter().map(|ix| world.names.flavors.name(*ix)).collect();
             let (labels, tolerations) = flavor_constraints(world, &names);
             let count = self.counts.get(position).copied().unwrap_or(0);
@@ -180,11 +181,7 @@ impl<'w> ClusterScan<'w> {
 
     /// Picks among the spokes that hold everything: preferred ones first, then the lowest share of the scarcest
     /// requested resource in use, then the name.
-    pub(crate) fn choose(
-        &self,
-        assigner: &Assigner<'_, 'w>,
-        assignment: &mut Assignment,
-    ) -> Option<SpokeId> {
+    pub(crate) fn choose(&self, assigner: &Assigner<'_, 'w>, assignment: &mut Assignment) -> Option<SpokeId> {
         let mut total = Resources::new();
         for (pod, choice) in assigner.row.requests.iter().zip(&assignment.pod_sets) {
             total.add(&with_pod(&pod.effective).times(i64::from(choice.count)));
@@ -221,7 +218,8 @@ impl Demand {
         static ANY: fairlead_model::NodeConstraints = fairlead_model::NodeConstraints::ANY;
         let pod_set = assigner.row.fact.pod_sets.get(self.position);
         let nodes = pod_set.map_or(&ANY, |pod_set| &pod_set.template.nodes);
-        let pod = Pod { requests: &self.requests, nodes, labels: &self.labels, tolerations: &self.tolerations };
+        let pod =
+            Pod { requests: &self.requests, nodes, labels: &self.labels, tolerations: &self.tolerations };
         (pod, self.count)
     }
 }
@@ -245,9 +243,10 @@ fn misfit(assigner: &Assigner<'_, '_>, candidate: &Candidate<'_>, pods: &[(Pod<'
         Room::NoNode(Some(closest)) => {
             Some(Misfit { reason: Reason::NoSingleNodeFits, shortfall: node_shortfall(&closest, pods) })
         }
-        Room::Short(placed) => {
-            Some(Misfit { reason: Reason::ExceedsClusterCapacity, shortfall: total_shortfall(empty, pods, placed) })
-        }
+        Room::Short(placed) => Some(Misfit {
+            reason: Reason::ExceedsClusterCapacity,
+            shortfall: total_shortfall(empty, pods, placed),
+        }),
     };
     let placed = if let Room::Short(placed) = now { placed } else { 0 };
     let waiting =
@@ -268,7 +267,11 @@ fn names_cluster(pod: &Pod<'_>, cluster: &Cluster) -> bool {
 fn node_shortfall(node: &Resources, pods: &[(Pod<'_>, u32)]) -> Option<Shortfall> {
     let requests = pods.iter().flat_map(|(pod, _)| pod.requests.iter());
     requests
-        .map(|(name, requested)| Shortfall { resource: Arc::clone(name), requested, available: node.get(name) })
+        .map(|(name, requested)| Shortfall {
+            resource: Arc::clone(name),
+            requested,
+            available: node.get(name),
+        })
         .find(|shortfall| shortfall.missing() > 0)
 }
 

@@ -81,9 +81,14 @@ pub(crate) fn admitted(round: &Round<'_>, row: &Row, assignment: &Assignment) ->
     let queue = queue.map_or("", |queue| &queue.name);
     let message = match (&cluster, chosen) {
         (Some(cluster), Some(chosen)) if others > 0 => {
-            format!("admitted by ClusterQueue {queue} on cluster {cluster}: {}, {others} more could hold it", chosen.detail)
+            format!(
+                "admitted by ClusterQueue {queue} on cluster {cluster}: {}, {others} more could hold it",
+                chosen.detail
+            )
         }
-        (Some(cluster), _) => format!("admitted by ClusterQueue {queue} on cluster {cluster}: only it can hold it"),
+        (Some(cluster), _) => {
+            format!("admitted by ClusterQueue {queue} on cluster {cluster}: only it can hold it")
+        }
         (None, _) => format!("admitted by ClusterQueue {queue}"),
     };
     Verdict { reason: Reason::Admitted, cluster, message: message.into(), candidates }
@@ -100,7 +105,9 @@ pub(crate) fn entry(round: &Round<'_>, row: &Row, entry: &Entry, outcome: Outcom
         Outcome::PendingPreemption => Reason::WaitingForPreemptedWorkloads,
         Outcome::PreemptionGated => Reason::PreemptionGated,
         Outcome::Skipped => Reason::LostToEarlier,
-        Outcome::PreemptionNoCandidates => lead.map_or(Reason::NoPreemptionCandidates, |attempt| attempt.reason),
+        Outcome::PreemptionNoCandidates => {
+            lead.map_or(Reason::NoPreemptionCandidates, |attempt| attempt.reason)
+        }
         Outcome::Admitted
         | Outcome::NoFit
         | Outcome::NamespaceMismatch
@@ -117,8 +124,12 @@ fn sentence(row: &Row, reason: Reason, entry: &Entry, lead: Option<&Attempt>) ->
         Reason::WaitingForPreemptedWorkloads if !entry.targets.is_empty() => {
             return format!("waits until {} preempted workloads have stopped", entry.targets.len());
         }
-        Reason::WaitingForPreemptedWorkloads => return "waits until preempted workloads have stopped".to_owned(),
-        Reason::PreemptionGated => return "would need preemption, and a preemption gate is closed".to_owned(),
+        Reason::WaitingForPreemptedWorkloads => {
+            return "waits until preempted workloads have stopped".to_owned();
+        }
+        Reason::PreemptionGated => {
+            return "would need preemption, and a preemption gate is closed".to_owned();
+        }
         Reason::LostToEarlier => {
             return "an entry that was handled earlier in the round took what it needed".to_owned();
         }
@@ -170,7 +181,9 @@ fn phrase(attempt: &Attempt) -> String {
 fn candidates(attempts: &[Attempt]) -> Vec<Candidate> {
     let mut sorted: Vec<&Attempt> = attempts.iter().collect();
     sorted.sort_by(|a, b| {
-        let key = |attempt: &Attempt| (severity(attempt.reason), Arc::clone(&attempt.cluster), Arc::clone(&attempt.flavor));
+        let key = |attempt: &Attempt| {
+            (severity(attempt.reason), Arc::clone(&attempt.cluster), Arc::clone(&attempt.flavor))
+        };
         key(a).cmp(&key(b))
     });
     sorted.dedup_by(|a, b| a.cluster == b.cluster && a.flavor == b.flavor && a.reason == b.reason);

@@ -12,7 +12,8 @@ use crate::fact::{Flavor, PodSet};
 /// the whole affinity as met then; here the alternatives that do say something decide (quirk 5).
 pub(crate) fn admits(flavor: &Flavor, pod_set: &PodSet) -> Result<(), Reason> {
     let nodes = &pod_set.template.nodes;
-    tolerated(&flavor.taints, &nodes.tolerations, &flavor.tolerations).map_err(|_taint| Reason::UntoleratedTaint)?;
+    tolerated(&flavor.taints, &nodes.tolerations, &flavor.tolerations)
+        .map_err(|_taint| Reason::UntoleratedTaint)?;
     if matches_labels(nodes, &flavor.node_labels) { Ok(()) } else { Err(Reason::FlavorMismatch) }
 }
 
@@ -26,7 +27,8 @@ fn matches_labels(nodes: &NodeConstraints, labels: &Labels) -> bool {
 
 /// Whether the conditions of a term on the flavor's own keys hold; none when it has none.
 fn term_matches(term: &NodeTerm, labels: &Labels) -> Option<bool> {
-    let mut known = term.expressions.iter().filter(|condition| labels.contains_key(&condition.key)).peekable();
+    let mut known =
+        term.expressions.iter().filter(|condition| labels.contains_key(&condition.key)).peekable();
     known.peek()?;
     Some(known.all(|condition| condition.matches(labels)))
 }

@@ -19,12 +19,7 @@ use crate::{Budget, Plan};
 impl<'w> Round<'w> {
     /// Takes one head from every active queue and finds out what it could get. Heads that fail the checks of are
     /// written into the plan at once. The flag says whether the budget cut heads off.
-    pub(crate) fn nominate(
-        &self,
-        base: &Overlay<'w>,
-        budget: Budget,
-        plan: &mut Plan,
-    ) -> (Vec<Entry>, bool) {
+    pub(crate) fn nominate(&self, base: &Overlay<'w>, budget: Budget, plan: &mut Plan) -> (Vec<Entry>, bool) {
         self.tell_outside(plan);
         let mut entries = Vec::new();
         let mut left = budget.heads.saturating_sub(crate::names::next(plan.heads.len()));
@@ -43,7 +38,8 @@ impl<'w> Round<'w> {
 
     /// The heads in the order of their queues' names, each with its queue.
     fn heads(&self) -> Vec<(CqIx, RowIx)> {
-        let active = self.world.queues_by_name().filter(|(_, queue)| queue.fact.is_some() && queue.inactive.is_none());
+        let active =
+            self.world.queues_by_name().filter(|(_, queue)| queue.fact.is_some() && queue.inactive.is_none());
         active.filter_map(|(ix, queue)| Some((ix, self.world.head(queue)?))).collect()
     }
 
@@ -97,7 +93,9 @@ impl<'w> Round<'w> {
 
     /// Checks a head before anything is computed for it; true when it was turned away.
     fn rejected(&self, queue_ix: CqIx, row_ix: RowIx, plan: &mut Plan) -> bool {
-        let (Some(row), Some(queue)) = (self.world.row(row_ix), self.world.queue(queue_ix)) else { return true };
+        let (Some(row), Some(queue)) = (self.world.row(row_ix), self.world.queue(queue_ix)) else {
+            return true;
+        };
         let Some((outcome, reason, detail)) = self.objection(queue_ix, row) else { return false };
         plan.heads.push(Head {
             uid: row.fact.uid.clone(),
@@ -109,7 +107,10 @@ impl<'w> Round<'w> {
             outcome,
             verdict: explain::plain(reason, detail),
         });
-        let strict = queue.fact.as_ref().is_some_and(|fact| fact.strategy == crate::fact::QueueingStrategy::StrictFifo);
+        let strict = queue
+            .fact
+            .as_ref()
+            .is_some_and(|fact| fact.strategy == crate::fact::QueueingStrategy::StrictFifo);
         plan.memory.requeues.push(Requeue {
             uid: row.fact.uid.clone(),
             immediate: strict && outcome != Outcome::NamespaceMismatch,

@@ -76,7 +76,8 @@ impl<'w> Progress<'_, 'w> {
             return;
         }
         let Some(assigner) = self.round.assigner(&self.state, entry.row) else { return };
-        let mut again = super::assign::Assigner { scan: None, nominated: Some(&entry.assignment), ..assigner };
+        let mut again =
+            super::assign::Assigner { scan: None, nominated: Some(&entry.assignment), ..assigner };
         let counts: Vec<u32> = entry.assignment.pod_sets.iter().map(|pod_set| pod_set.count).collect();
         again.nominated = Some(&entry.assignment);
         let assignment = again.assign(Some(&counts));

@@ -8,7 +8,9 @@ use fairlead_model::{ObjectKey, SpokeId, Uid};
 use super::rows::{ClassKey, Group, Place, Row};
 use super::{Changed, World};
 use crate::Fact;
-use crate::fact::{Cluster, ClusterQueue, ClusterReport, Flavor, LocalQueue, Namespace, StopPolicy, Workload};
+use crate::fact::{
+    Cluster, ClusterQueue, ClusterReport, Flavor, LocalQueue, Namespace, StopPolicy, Workload,
+};
 use crate::names::{CqIx, RowIx, at, next};
 use crate::requests::{PodRequests, Surroundings, pod_requests};
 
@@ -160,7 +162,11 @@ impl World {
         for group in &fact.groups {
             groups.push(Group {
                 resources: group.resources.iter().map(|name| self.names.resources.intern(name)).collect(),
-                flavors: group.flavors.iter().map(|flavor| self.names.flavors.intern(&flavor.flavor)).collect(),
+                flavors: group
+                    .flavors
+                    .iter()
+                    .map(|flavor| self.names.flavors.intern(&flavor.flavor))
+                    .collect(),
             });
         }
         groups
@@ -262,7 +268,13 @@ impl World {
         Changed::Yes
     }
 
-    fn insert_row(&mut self, fact: Arc<Workload>, requests: Arc<[PodRequests]>, class: u32, local: &ObjectKey) {
+    fn insert_row(
+        &mut self,
+        fact: Arc<Workload>,
+        requests: Arc<[PodRequests]>,
+        class: u32,
+        local: &ObjectKey,
+    ) {
         let uid = fact.uid.clone();
         let row = Row {
             fact,
@@ -297,7 +309,8 @@ impl World {
         let reprioritised = old.priority != fact.priority;
         self.unqueue(ix);
         self.release(ix);
-        let local = |fact: &Workload| ObjectKey::new(Arc::clone(&fact.key.namespace), Arc::clone(&fact.queue));
+        let local =
+            |fact: &Workload| ObjectKey::new(Arc::clone(&fact.key.namespace), Arc::clone(&fact.queue));
         if local(&old) != local(&fact) {
             if let Some(rows) = self.by_local.get_mut(&local(&old)) {
                 rows.remove(&ix);

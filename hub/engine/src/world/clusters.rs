@@ -111,8 +111,12 @@ impl World {
             bound.subtract(&measure.times(i64::from(seen)));
             let missing = row.charged_count(assignment).saturating_sub(seen);
             let (labels, tolerations) = flavor_constraints(self, &flavors_of(assignment));
-            let pod =
-                Pod { requests: &one, nodes: &pod_set.template.nodes, labels: &labels, tolerations: &tolerations };
+            let pod = Pod {
+                requests: &one,
+                nodes: &pod_set.template.nodes,
+                labels: &labels,
+                tolerations: &tolerations,
+            };
             place(left, &pod, missing);
         }
     }

@@ -22,7 +22,8 @@ impl World {
         let place = match self.destination(row) {
             Err(reason) => Place::Outside(reason),
             Ok(queue) => {
-                let parked = parked || Self::backing_off(row, self.now) || self.class_has_failed(queue, row.class);
+                let parked =
+                    parked || Self::backing_off(row, self.now) || self.class_has_failed(queue, row.class);
                 if parked { Place::Parked(queue) } else { Place::Heap(queue) }
             }
         };
@@ -164,7 +165,9 @@ impl World {
     pub(super) fn requeue_local(&mut self, key: &fairlead_model::ObjectKey) {
         let rows: Vec<RowIx> = self.by_local.get(key).into_iter().flatten().copied().collect();
         for ix in rows {
-            if let Some(Place::Outside(_) | Place::Heap(_) | Place::Parked(_)) = self.row(ix).map(|row| row.place) {
+            if let Some(Place::Outside(_) | Place::Heap(_) | Place::Parked(_)) =
+                self.row(ix).map(|row| row.place)
+            {
                 self.unqueue(ix);
                 self.enqueue(ix, false);
             }

@@ -54,7 +54,8 @@ impl World {
 
     /// Queues in trees that contain one of these names.
     fn touched(&self, names: &BTreeSet<Arc<str>>) -> BTreeSet<CqIx> {
-        let concerned = self.forest.trees.iter().filter(|tree| tree.nodes.iter().any(|node| names.contains(&node.name)));
+        let concerned =
+            self.forest.trees.iter().filter(|tree| tree.nodes.iter().any(|node| names.contains(&node.name)));
         concerned.flat_map(|tree| tree.nodes.iter().filter_map(|node| node.queue)).collect()
     }
 
@@ -105,7 +106,9 @@ impl World {
             let Some(found) = self.flavors.get(&flavor.flavor) else {
                 return because(format!("flavor {} does not exist", flavor.flavor));
             };
-            if let Some(topology) = found.topology.as_ref().filter(|name| !self.topologies.contains_key(*name)) {
+            if let Some(topology) =
+                found.topology.as_ref().filter(|name| !self.topologies.contains_key(*name))
+            {
                 return because(format!("topology {topology} does not exist"));
             }
         }
