@@ -1,3 +1,33 @@
-//! Not wired yet.
+//! The hub process: wiring only.
 
-fn main() {}
+mod args;
+mod keeper;
+mod run;
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use crate::args::{Args, Command};
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match Args::parse().command {
+        Command::Version => version(),
+        Command::Run(settings) => match run::run(settings).await {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(why) => {
+                tracing::error!("{why:#}");
+                ExitCode::FAILURE
+            }
+        },
+    }
+}
+
+fn version() -> ExitCode {
+    match writeln!(std::io::stdout(), "fairlead-hub {}", env!("CARGO_PKG_VERSION")) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_closed) => ExitCode::FAILURE,
+    }
+}

@@ -45,17 +45,12 @@ pub enum ClientError {
 /// A dead connection is noticed within about half a minute, also under a silent watch.
 pub async fn connect(settings: &ClientSettings) -> Result<Client, ClientError> {
     let mut config = load(settings).await?;
-    config
-        .headers
-        .push((USER_AGENT, HeaderValue::from_str(&settings.user_agent)?));
+    config.headers.push((USER_AGENT, HeaderValue::from_str(&settings.user_agent)?));
     build(&config).map_err(|why| ClientError::Credentials(Box::new(why)))
 }
 
 async fn load(settings: &ClientSettings) -> Result<Config, ClientError> {
-    let options = KubeConfigOptions {
-        context: settings.context.clone(),
-        ..KubeConfigOptions::default()
-    };
+    let options = KubeConfigOptions { context: settings.context.clone(), ..KubeConfigOptions::default() };
     if let Some(path) = &settings.kubeconfig {
         let file = Kubeconfig::read_from(path)?;
         return Ok(Config::from_custom_kubeconfig(file, &options).await?);
@@ -63,9 +58,7 @@ async fn load(settings: &ClientSettings) -> Result<Config, ClientError> {
     if settings.context.is_some() {
         return Ok(Config::from_kubeconfig(&options).await?);
     }
-    Config::infer()
-        .await
-        .map_err(|why| ClientError::Infer(Box::new(why)))
+    Config::infer().await.map_err(|why| ClientError::Infer(Box::new(why)))
 }
 
 /// Kube's own stack less its retries, which would repeat writes whose outcome is unknown, and with options on the

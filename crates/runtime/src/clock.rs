@@ -12,20 +12,13 @@ const STEADY: ClockId = ClockId::CLOCK_MONOTONIC;
 
 /// Reads both clocks.
 pub fn now() -> Now {
-    Now {
-        wall: read(ClockId::CLOCK_REALTIME),
-        mono: read(STEADY),
-    }
+    Now { wall: read(ClockId::CLOCK_REALTIME), mono: read(STEADY) }
 }
 
 /// A clock that cannot be read gives zero; the kernel guarantees both of those asked for.
 fn read(clock: ClockId) -> Millis {
     clock_gettime(clock).map_or(Millis(0), |time| {
-        Millis(
-            time.tv_sec()
-                .saturating_mul(1000)
-                .saturating_add(time.tv_nsec() / 1_000_000),
-        )
+        Millis(time.tv_sec().saturating_mul(1000).saturating_add(time.tv_nsec() / 1_000_000))
     })
 }
 
@@ -37,9 +30,7 @@ pub fn micro_time(at: Millis) -> String {
 
 /// Reads an RFC 3339 timestamp.
 pub fn parse_time(text: &str) -> Option<Millis> {
-    text.parse::<jiff::Timestamp>()
-        .ok()
-        .map(|time| Millis(time.as_millisecond()))
+    text.parse::<jiff::Timestamp>().ok().map(|time| Millis(time.as_millisecond()))
 }
 
 #[cfg(test)]
@@ -48,19 +39,10 @@ mod tests {
 
     #[test]
     fn timestamps_are_written_with_six_digits_and_read_back() {
-        assert_eq!(
-            micro_time(Millis(1_700_000_000_123)),
-            "2023-11-14T22:13:20.123000Z"
-        );
+        assert_eq!(micro_time(Millis(1_700_000_000_123)), "2023-11-14T22:13:20.123000Z");
         assert_eq!(micro_time(Millis(0)), "1970-01-01T00:00:00.000000Z");
-        assert_eq!(
-            parse_time("2023-11-14T22:13:20.123000Z"),
-            Some(Millis(1_700_000_000_123))
-        );
-        assert_eq!(
-            parse_time("2023-11-14T22:13:20Z"),
-            Some(Millis(1_700_000_000_000))
-        );
+        assert_eq!(parse_time("2023-11-14T22:13:20.123000Z"), Some(Millis(1_700_000_000_123)));
+        assert_eq!(parse_time("2023-11-14T22:13:20Z"), Some(Millis(1_700_000_000_000)));
         assert_eq!(parse_time("yesterday"), None);
     }
 

@@ -83,11 +83,8 @@ mod armed {
     static PASSES: AtomicU64 = AtomicU64::new(0);
 
     pub(super) fn pass(point: CrashPoint) {
-        let armed = ARMED.get_or_init(|| {
-            std::env::var("FAIRLEAD_CRASH_POINT")
-                .ok()
-                .and_then(|text| parse(&text))
-        });
+        let armed =
+            ARMED.get_or_init(|| std::env::var("FAIRLEAD_CRASH_POINT").ok().and_then(|text| parse(&text)));
         let Some((armed, nth)) = *armed else { return };
         if armed != point || PASSES.fetch_add(1, Ordering::SeqCst).saturating_add(1) != nth {
             return;
@@ -120,11 +117,7 @@ mod tests {
     fn names_are_distinct_and_say_whose_they_are() {
         let names: BTreeSet<_> = CrashPoint::ALL.iter().map(|point| point.name()).collect();
         assert_eq!(names.len(), CrashPoint::ALL.len());
-        assert!(
-            names
-                .iter()
-                .all(|name| name.starts_with("hub.") || name.starts_with("spoke."))
-        );
+        assert!(names.iter().all(|name| name.starts_with("hub.") || name.starts_with("spoke.")));
     }
 
     #[cfg(feature = "crash-points")]
@@ -132,10 +125,7 @@ mod tests {
     fn the_variable_takes_a_name_and_a_count() {
         use super::armed::parse;
         assert_eq!(parse("hub.after-commit"), Some((CrashPoint::HubAfterCommit, 1)));
-        assert_eq!(
-            parse("spoke.before-create:3"),
-            Some((CrashPoint::SpokeBeforeCreate, 3))
-        );
+        assert_eq!(parse("spoke.before-create:3"), Some((CrashPoint::SpokeBeforeCreate, 3)));
         for bad in ["", "hub.after-lunch", "hub.after-commit:0", "hub.after-commit:x"] {
             assert_eq!(parse(bad), None, "{bad}");
         }

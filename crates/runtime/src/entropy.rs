@@ -16,13 +16,11 @@ pub fn bytes<const N: usize>() -> Result<[u8; N], NoEntropy> {
 
 /// A random text of 32 hexadecimal digits: nonces and identities of processes.
 pub fn token() -> Result<String, NoEntropy> {
-    Ok(bytes::<16>()?
-        .iter()
-        .fold(String::with_capacity(32), |mut text, byte| {
-            // Writing to a String cannot fail.
-            write!(text, "{byte:02x}").unwrap_or_default();
-            text
-        }))
+    Ok(bytes::<16>()?.iter().fold(String::with_capacity(32), |mut text, byte| {
+        // Writing to a String cannot fail.
+        write!(text, "{byte:02x}").unwrap_or_default();
+        text
+    }))
 }
 
 /// A random number below `bound`, for jitter. Zero when `bound` is zero or there is no randomness: jitter is then

@@ -22,35 +22,22 @@ impl Readiness {
     /// Not ready until each of `conditions` was [met](Self::meet).
     pub fn waiting_for<'a>(conditions: impl IntoIterator<Item = &'a str>) -> Self {
         let missing = conditions.into_iter().map(str::to_owned).collect();
-        Self {
-            missing: Arc::new(RwLock::new(missing)),
-        }
+        Self { missing: Arc::new(RwLock::new(missing)) }
     }
 
     /// This condition holds now.
     pub fn meet(&self, condition: &str) {
-        self.missing
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(condition);
+        self.missing.write().unwrap_or_else(PoisonError::into_inner).remove(condition);
     }
 
     /// This condition does not hold (any more).
     pub fn miss(&self, condition: &str) {
-        self.missing
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(condition.to_owned());
+        self.missing.write().unwrap_or_else(PoisonError::into_inner).insert(condition.to_owned());
     }
 
     /// What is missing, in order of name; empty when ready.
     pub fn missing(&self) -> Vec<String> {
-        self.missing
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .iter()
-            .cloned()
-            .collect()
+        self.missing.read().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 }
 
@@ -60,13 +47,9 @@ pub async fn serve(
     readiness: Readiness,
     cancel: CancellationToken,
 ) -> Result<(), TaskError> {
-    let router = Router::new()
-        .route("/livez", get(async || "ok"))
-        .route("/readyz", get(readyz))
-        .with_state(readiness);
-    axum::serve(listener, router)
-        .with_graceful_shutdown(cancel.cancelled_owned())
-        .await?;
+    let router =
+        Router::new().route("/livez", get(async || "ok")).route("/readyz", get(readyz)).with_state(readiness);
+    axum::serve(listener, router).with_graceful_shutdown(cancel.cancelled_owned()).await?;
     Ok(())
 }
 
@@ -75,10 +58,7 @@ async fn readyz(State(readiness): State<Readiness>) -> (StatusCode, String) {
     if missing.is_empty() {
         (StatusCode::OK, "ok".to_owned())
     } else {
-        (
-            StatusCode::SERVICE_UNAVAILABLE,
-            format!("waiting for {}", missing.join(", ")),
-        )
+        (StatusCode::SERVICE_UNAVAILABLE, format!("waiting for {}", missing.join(", ")))
     }
 }
 

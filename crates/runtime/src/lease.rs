@@ -139,11 +139,7 @@ impl Claim {
     }
 
     fn announce(&self, waits_for: &mut String) {
-        let holder = self
-            .seen
-            .as_ref()
-            .and_then(|seen| seen.record.holder.clone())
-            .unwrap_or_default();
+        let holder = self.seen.as_ref().and_then(|seen| seen.record.holder.clone()).unwrap_or_default();
         if *waits_for != holder {
             info!(lease = %self.key, %holder, "waiting for the lease");
             *waits_for = holder;
@@ -160,14 +156,8 @@ impl Claim {
             Decision::Renew => false,
         };
         let written = match self.seen.as_ref() {
-            None => {
-                self.write(Op::Create(wire::fresh(&self.key, &self.identity, now.wall)))
-                    .await
-            }
-            Some(seen) => {
-                self.write(Op::Patch(wire::takeover(&seen.record, &self.identity, now.wall)))
-                    .await
-            }
+            None => self.write(Op::Create(wire::fresh(&self.key, &self.identity, now.wall))).await,
+            Some(seen) => self.write(Op::Patch(wire::takeover(&seen.record, &self.identity, now.wall))).await,
         };
         match written {
             Outcome::Done(object) => {
@@ -185,15 +175,9 @@ impl Claim {
         match self.write(Op::Get).await {
             Outcome::Done(object) => {
                 let record = wire::read(&object);
-                let unchanged = self
-                    .seen
-                    .as_ref()
-                    .is_some_and(|seen| seen.record.version == record.version);
+                let unchanged = self.seen.as_ref().is_some_and(|seen| seen.record.version == record.version);
                 if !unchanged {
-                    self.seen = Some(Seen {
-                        record,
-                        since: clock::now().mono,
-                    });
+                    self.seen = Some(Seen { record, since: clock::now().mono });
                 }
                 Ok(())
             }
@@ -210,11 +194,7 @@ impl Claim {
     pub async fn keep(&mut self, cancel: &CancellationToken) -> Result<(), Lost> {
         let mut trouble = String::new();
         loop {
-            let pause = if trouble.is_empty() {
-                RENEW_MS
-            } else {
-                RENEW_MS / 4
-            };
+            let pause = if trouble.is_empty() { RENEW_MS } else { RENEW_MS / 4 };
             tokio::select! {
                 () = cancel.cancelled() => return Ok(()),
                 () = pause_ms(pause) => {}
@@ -251,12 +231,12 @@ impl Claim {
             Outcome::Conflict | Outcome::AlreadyExists => {
                 self.look().await.map_err(RenewError::Trouble)?;
                 match self.seen.as_ref().and_then(|seen| seen.record.holder.clone()) {
-                    Some(holder) if holder == self.identity => Err(RenewError::Trouble(
-                        "an earlier renewal was unanswered".to_owned(),
-                    )),
-                    holder => Err(RenewError::Lost(Lost::Taken(
-                        holder.unwrap_or_else(|| "nobody".to_owned()),
-                    ))),
+                    Some(holder) if holder == self.identity => {
+                        Err(RenewError::Trouble("an earlier renewal was unanswered".to_owned()))
+                    }
+                    holder => {
+                        Err(RenewError::Lost(Lost::Taken(holder.unwrap_or_else(|| "nobody".to_owned()))))
+                    }
                 }
             }
             Outcome::NotFound => Err(RenewError::Lost(Lost::Taken("nobody: it was deleted".to_owned()))),
@@ -271,20 +251,14 @@ impl Claim {
         if seen.record.holder.as_deref() != Some(self.identity.as_str()) {
             return;
         }
-        match self
-            .write(Op::Patch(wire::release(&seen.record, clock::now().wall)))
-            .await
-        {
+        match self.write(Op::Patch(wire::release(&seen.record, clock::now().wall))).await {
             Outcome::Done(_) => info!(lease = %self.key, "released the lease"),
             other => warn!(lease = %self.key, outcome = ?other, "could not release the lease"),
         }
     }
 
     fn hold(&mut self, object: &crate::Object, sent: Millis) {
-        self.seen = Some(Seen {
-            record: wire::read(object),
-            since: sent,
-        });
+        self.seen = Some(Seen { record: wire::read(object), since: sent });
         self.tenure.extend(sent.plus(DURATION_MS));
     }
 
@@ -294,14 +268,7 @@ impl Claim {
             timeout: Duration::from_secs(2),
             ..Options::default()
         };
-        self.store
-            .execute(&Call {
-                resource: &LEASES,
-                key: &self.key,
-                op: &op,
-                options: &options,
-            })
-            .await
+        self.store.execute(&Call { resource: &LEASES, key: &self.key, op: &op, options: &options }).await
     }
 }
 

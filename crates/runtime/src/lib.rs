@@ -24,4 +24,4 @@ pub mod watch;
 pub use crash::{CrashPoint, crash_point};
 pub use object::{Malformed, Object};
 pub use resource::Resource;
-pub use supervisor::{Stopped, Supervisor, TaskError};
+pub use supervisor::{Stopped, Supervisor, TaskError, stop_signal};

@@ -30,33 +30,19 @@ pub struct Malformed(pub &'static str);
 impl Object {
     /// Reads the metadata and drops `managedFields`, which can be larger than the rest.
     pub fn from_json(mut json: Value) -> Result<Self, Malformed> {
-        let metadata = json
-            .get_mut("metadata")
-            .and_then(Value::as_object_mut)
-            .ok_or(Malformed("metadata"))?;
+        let metadata =
+            json.get_mut("metadata").and_then(Value::as_object_mut).ok_or(Malformed("metadata"))?;
         metadata.remove("managedFields");
-        let text = |field: &'static str| {
-            metadata
-                .get(field)
-                .and_then(Value::as_str)
-                .ok_or(Malformed(field))
-        };
+        let text = |field: &'static str| metadata.get(field).and_then(Value::as_str).ok_or(Malformed(field));
         let deleting = match metadata.get("deletionTimestamp").and_then(Value::as_str) {
             None => None,
             Some(time) => Some(clock::parse_time(time).ok_or(Malformed("deletionTimestamp"))?),
         };
         let key = ObjectKey::new(text("namespace").unwrap_or_default(), text("name")?);
         let uid = Uid::new(text("uid")?);
-        let version = text("resourceVersion")?
-            .parse()
-            .map_err(|_not_a_number| Malformed("resourceVersion"))?;
-        Ok(Self {
-            key,
-            uid,
-            version,
-            deleting,
-            json: Arc::new(json),
-        })
+        let version =
+            text("resourceVersion")?.parse().map_err(|_not_a_number| Malformed("resourceVersion"))?;
+        Ok(Self { key, uid, version, deleting, json: Arc::new(json) })
     }
 }
 

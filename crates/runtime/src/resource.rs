@@ -96,17 +96,15 @@ fn push(path: &mut String, segment: &str) -> Result<(), BadName> {
 
 /// Percent-encodes the value of a query parameter.
 pub(crate) fn encode(value: &str) -> String {
-    value
-        .bytes()
-        .fold(String::with_capacity(value.len()), |mut text, byte| {
-            if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
-                text.push(char::from(byte));
-            } else {
-                // Writing to a String cannot fail.
-                write!(text, "%{byte:02X}").unwrap_or_default();
-            }
-            text
-        })
+    value.bytes().fold(String::with_capacity(value.len()), |mut text, byte| {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
+            text.push(char::from(byte));
+        } else {
+            // Writing to a String cannot fail.
+            write!(text, "%{byte:02X}").unwrap_or_default();
+        }
+        text
+    })
 }
 
 #[cfg(test)]
@@ -120,10 +118,7 @@ mod tests {
     fn paths_follow_group_and_scope() {
         assert_eq!(JOBS.collection("").unwrap(), "/apis/batch/v1/jobs");
         assert_eq!(JOBS.collection("a").unwrap(), "/apis/batch/v1/namespaces/a/jobs");
-        assert_eq!(
-            JOBS.object("a", "b").unwrap(),
-            "/apis/batch/v1/namespaces/a/jobs/b"
-        );
+        assert_eq!(JOBS.object("a", "b").unwrap(), "/apis/batch/v1/namespaces/a/jobs/b");
         assert_eq!(NODES.object("", "n").unwrap(), "/api/v1/nodes/n");
         assert_eq!(JOBS.to_string(), "jobs.batch");
         assert_eq!(NODES.to_string(), "nodes");

@@ -70,12 +70,7 @@ pub struct Options {
 impl Default for Options {
     /// As the client's own user, with 10 s to answer.
     fn default() -> Self {
-        Self {
-            field_manager: None,
-            impersonate: None,
-            timeout: Duration::from_secs(10),
-            dry_run: false,
-        }
+        Self { field_manager: None, impersonate: None, timeout: Duration::from_secs(10), dry_run: false }
     }
 }
 
@@ -149,11 +144,7 @@ impl Store {
         let request = match build(call) {
             Ok(request) => request,
             Err(message) => {
-                return Outcome::Refused {
-                    code: 400,
-                    reason: "BadRequest".to_owned(),
-                    message,
-                };
+                return Outcome::Refused { code: 400, reason: "BadRequest".to_owned(), message };
             }
         };
         match tokio::time::timeout(call.options.timeout, self.send(request)).await {
@@ -190,16 +181,12 @@ fn build(call: &Call<'_>) -> Result<Request<Body>, String> {
     }
     let (method, content, body) = match call.op {
         Op::Create(json) => (Method::POST, "application/json", serde_json::to_vec(json)),
-        Op::Patch(json) | Op::PatchStatus(json) => (
-            Method::PATCH,
-            "application/merge-patch+json",
-            serde_json::to_vec(json),
-        ),
-        Op::Delete { uid, propagation } => (
-            Method::DELETE,
-            "application/json",
-            serde_json::to_vec(&delete_options(uid, *propagation)),
-        ),
+        Op::Patch(json) | Op::PatchStatus(json) => {
+            (Method::PATCH, "application/merge-patch+json", serde_json::to_vec(json))
+        }
+        Op::Delete { uid, propagation } => {
+            (Method::DELETE, "application/json", serde_json::to_vec(&delete_options(uid, *propagation)))
+        }
         Op::Get | Op::GetMetadata => (Method::GET, "application/json", Ok(Vec::new())),
     };
     let body = body.map_err(|why| why.to_string())?;
@@ -226,10 +213,7 @@ fn query(call: &Call<'_>) -> Option<String> {
         return None;
     }
     let mut parts = Vec::with_capacity(3);
-    let manager = call
-        .options
-        .field_manager
-        .filter(|_| !matches!(call.op, Op::Delete { .. }));
+    let manager = call.options.field_manager.filter(|_| !matches!(call.op, Op::Delete { .. }));
     parts.extend(manager.map(|name| format!("fieldManager={}", encode(name))));
     if call.options.dry_run {
         parts.push("dryRun=All".to_owned());
@@ -260,11 +244,9 @@ fn interpret(call: &Call<'_>, code: StatusCode, body: &[u8]) -> Outcome {
         (StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT, _) => {
             Outcome::Unknown(format!("{code}: {}", status.message))
         }
-        _ if code.is_client_error() => Outcome::Refused {
-            code: code.as_u16(),
-            reason: status.reason,
-            message: status.message,
-        },
+        _ if code.is_client_error() => {
+            Outcome::Refused { code: code.as_u16(), reason: status.reason, message: status.message }
+        }
         _ => Outcome::Unknown(format!("{code}: {}", status.message)),
     }
 }

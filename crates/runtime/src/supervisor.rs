@@ -39,10 +39,18 @@ pub enum Stopped {
     Signals(std::io::Error),
 }
 
-type Ending = (
-    &'static str,
-    Result<Result<(), TaskError>, tokio::task::JoinError>,
-);
+/// Waits for SIGTERM or SIGINT: for what a process does before its [`Supervisor`] runs.
+pub async fn stop_signal() -> Result<(), Stopped> {
+    let mut terminate = signal(SignalKind::terminate()).map_err(Stopped::Signals)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(Stopped::Signals)?;
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    Ok(())
+}
+
+type Ending = (&'static str, Result<Result<(), TaskError>, tokio::task::JoinError>);
 
 /// Runs the tasks that a process is made of. Every task is required: when one fails, panics or ends by itself,
 /// all the others are told to drain, and the process ends with that failure.
@@ -71,8 +79,7 @@ impl Supervisor {
         F: Future<Output = Result<(), TaskError>> + Send + 'static,
     {
         // Spawned twice so that the name is at hand when the inner task panics.
-        self.tasks
-            .spawn(async move { (name, tokio::spawn(future).await) });
+        self.tasks.spawn(async move { (name, tokio::spawn(future).await) });
     }
 
     /// Runs until every task has ended. After the order to drain, tasks have `grace` to end.
@@ -124,10 +131,7 @@ fn verdict(ended: Result<Ending, tokio::task::JoinError>, draining: bool) -> Res
         Ok(Ok(())) if draining => Ok(()),
         Ok(Ok(())) => Err(Stopped::Ended(task)),
         Ok(Err(error)) => Err(Stopped::Failed { task, error }),
-        Err(join) => Err(Stopped::Panicked {
-            task,
-            panic: join.to_string(),
-        }),
+        Err(join) => Err(Stopped::Panicked { task, panic: join.to_string() }),
     }
 }
 
@@ -167,11 +171,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_failure_a_panic_and_an_early_end_each_stop_all_and_are_named() {
-        for (failing, text) in [
-            (0, "failing: no"),
-            (1, "failing panicked"),
-            (2, "failing ended by itself"),
-        ] {
+        for (failing, text) in [(0, "failing: no"), (1, "failing panicked"), (2, "failing ended by itself")] {
             let mut supervisor = Supervisor::new();
             obedient(&mut supervisor);
             supervisor.spawn("failing", async move {
@@ -181,11 +181,7 @@ mod tests {
                     _ => Ok(()),
                 }
             });
-            let end = supervisor
-                .run_until(GRACE, async || never().await)
-                .await
-                .unwrap_err()
-                .to_string();
+            let end = supervisor.run_until(GRACE, async || never().await).await.unwrap_err().to_string();
             assert!(end.starts_with(text), "{end}");
         }
     }

@@ -40,11 +40,7 @@ pub struct Target {
 impl Target {
     /// Every object of a kind.
     pub const fn all(resource: Resource) -> Self {
-        Self {
-            resource,
-            namespace: None,
-            label_selector: None,
-        }
+        Self { resource, namespace: None, label_selector: None }
     }
 }
 
@@ -85,14 +81,7 @@ pub async fn run<T, F>(
     T: Send,
     F: Fn(Event) -> T + Send,
 {
-    let mut follower = Follower {
-        client,
-        target,
-        out,
-        wrap,
-        mirror: Mirror::default(),
-        failures: 0,
-    };
+    let mut follower = Follower { client, target, out, wrap, mirror: Mirror::default(), failures: 0 };
     tokio::select! {
         () = cancel.cancelled() => {}
         Closed = follower.follow() => {}
@@ -152,11 +141,7 @@ impl<T: Send, F: Fn(Event) -> T + Send> Follower<T, F> {
                 }
                 Err(why) => {
                     self.failed("watch", &why).await;
-                    if self.failures >= RESUME_ATTEMPTS {
-                        End::Relist
-                    } else {
-                        End::Resume
-                    }
+                    if self.failures >= RESUME_ATTEMPTS { End::Relist } else { End::Resume }
                 }
             };
             if matches!(end, End::Relist) {
@@ -209,19 +194,14 @@ impl<T: Send, F: Fn(Event) -> T + Send> Follower<T, F> {
     }
 
     async fn send(&self, event: Event) -> Result<(), Closed> {
-        self.out
-            .send((self.wrap)(event))
-            .await
-            .map_err(|_receiver_gone| Closed)
+        self.out.send((self.wrap)(event)).await.map_err(|_receiver_gone| Closed)
     }
 
     /// Logs a failure and waits: up to 0.2 s at first, doubling to 5 s, a random part of it.
     async fn failed(&mut self, what: &'static str, why: &WatchError) {
         self.failures = self.failures.saturating_add(1);
         warn!(kind = %self.target.resource, %why, failures = self.failures, "{what} failed");
-        let ceiling = 200_u64
-            .saturating_mul(1 << self.failures.saturating_sub(1).min(5))
-            .min(5_000);
+        let ceiling = 200_u64.saturating_mul(1 << self.failures.saturating_sub(1).min(5)).min(5_000);
         tokio::time::sleep(Duration::from_millis(50 + entropy::below(ceiling))).await;
     }
 }

@@ -64,22 +64,13 @@ mod tests {
             version: 7,
             transitions: 1,
         };
-        Seen {
-            record,
-            since: Millis(since),
-        }
+        Seen { record, since: Millis(since) }
     }
 
     #[test]
     fn a_free_lease_is_taken_at_once() {
-        assert_eq!(
-            decide(None, "me", Millis(0)),
-            Decision::Acquire { taken_over: false }
-        );
-        assert_eq!(
-            decide(Some(&seen("", 0)), "me", Millis(0)),
-            Decision::Acquire { taken_over: false }
-        );
+        assert_eq!(decide(None, "me", Millis(0)), Decision::Acquire { taken_over: false });
+        assert_eq!(decide(Some(&seen("", 0)), "me", Millis(0)), Decision::Acquire { taken_over: false });
     }
 
     #[test]
@@ -87,17 +78,11 @@ mod tests {
         let other = seen("other", 5_000);
         assert_eq!(decide(Some(&other), "me", Millis(5_000)), Decision::Yield);
         assert_eq!(decide(Some(&other), "me", Millis(14_999)), Decision::Yield);
-        assert_eq!(
-            decide(Some(&other), "me", Millis(15_000)),
-            Decision::Acquire { taken_over: true }
-        );
+        assert_eq!(decide(Some(&other), "me", Millis(15_000)), Decision::Acquire { taken_over: true });
     }
 
     #[test]
     fn our_own_lease_is_renewed_however_old() {
-        assert_eq!(
-            decide(Some(&seen("me", 0)), "me", Millis(99_000)),
-            Decision::Renew
-        );
+        assert_eq!(decide(Some(&seen("me", 0)), "me", Millis(99_000)), Decision::Renew);
     }
 }

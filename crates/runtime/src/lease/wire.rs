@@ -69,12 +69,7 @@ mod tests {
         json["metadata"]["uid"] = "u".into();
         json["metadata"]["resourceVersion"] = "5".into();
         let mut record = read(&Object::from_json(json.clone()).unwrap());
-        let mine = Record {
-            holder: Some("me".to_owned()),
-            duration_ms: 10_000,
-            version: 5,
-            transitions: 0,
-        };
+        let mine = Record { holder: Some("me".to_owned()), duration_ms: 10_000, version: 5, transitions: 0 };
         assert_eq!(record, mine);
         record.transitions = 4;
         let patch = takeover(&record, "other", Millis(0));

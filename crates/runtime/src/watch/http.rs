@@ -122,9 +122,7 @@ async fn page(client: &Client, request: Request<Vec<u8>>) -> Result<Page, WatchE
 }
 
 fn request(target: &Target, query: &str) -> Result<Request<Vec<u8>>, WatchError> {
-    let mut uri = target
-        .resource
-        .collection(target.namespace.as_deref().unwrap_or_default())?;
+    let mut uri = target.resource.collection(target.namespace.as_deref().unwrap_or_default())?;
     uri.push('?');
     uri.push_str(query);
     if let Some(selector) = &target.label_selector {
@@ -161,13 +159,9 @@ impl Watching {
         let query =
             format!("watch=1&resourceVersion={point}&allowWatchBookmarks=true&timeoutSeconds={seconds}");
         let opening = client.request_stream(request(target, &query)?);
-        let body = tokio::time::timeout(PATIENCE, opening)
-            .await
-            .map_err(|_elapsed| WatchError::TimedOut)??;
-        Ok(Self {
-            body: Box::new(Box::pin(body)),
-            buffer: Vec::new(),
-        })
+        let body =
+            tokio::time::timeout(PATIENCE, opening).await.map_err(|_elapsed| WatchError::TimedOut)??;
+        Ok(Self { body: Box::new(Box::pin(body)), buffer: Vec::new() })
     }
 
     /// The next line; `None` when the API server has ended the watch. May be dropped and called again.
@@ -180,13 +174,10 @@ impl Watching {
             }
             let end = chunk.iter().position(|byte| *byte == b'\n');
             let taken = end.map_or(chunk.len(), |at| at.saturating_add(1));
-            self.buffer
-                .extend_from_slice(chunk.get(..taken).unwrap_or_default());
+            self.buffer.extend_from_slice(chunk.get(..taken).unwrap_or_default());
             self.body.consume_unpin(taken);
             if self.buffer.len() > LONGEST_LINE {
-                return Err(WatchError::Unreadable(
-                    "a line is longer than any object".to_owned(),
-                ));
+                return Err(WatchError::Unreadable("a line is longer than any object".to_owned()));
             }
             if end.is_some() {
                 let line = parse(&self.buffer);
@@ -218,11 +209,7 @@ fn parse(line: &[u8]) -> Result<Line, WatchError> {
             Err(WatchError::Expired)
         }
         "ERROR" => {
-            let message = envelope
-                .object
-                .get("message")
-                .and_then(Value::as_str)
-                .unwrap_or("no message");
+            let message = envelope.object.get("message").and_then(Value::as_str).unwrap_or("no message");
             Err(WatchError::Ended(message.to_owned()))
         }
         other => Err(WatchError::Unreadable(format!("an event of type {other}"))),

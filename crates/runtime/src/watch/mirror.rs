@@ -17,11 +17,8 @@ pub(super) struct Mirror {
 impl Mirror {
     /// The differences between what was reported and a complete listing.
     pub(super) fn relist(&mut self, listing: Listing) -> Vec<Event> {
-        let listed: HashMap<ObjectKey, Uid> = listing
-            .objects
-            .iter()
-            .map(|object| (object.key.clone(), object.uid.clone()))
-            .collect();
+        let listed: HashMap<ObjectKey, Uid> =
+            listing.objects.iter().map(|object| (object.key.clone(), object.uid.clone())).collect();
         let mut vanished: Vec<_> = self
             .known
             .iter()
@@ -29,10 +26,8 @@ impl Mirror {
             .map(|(key, _)| key.clone())
             .collect();
         vanished.sort();
-        let mut events: Vec<_> = vanished
-            .into_iter()
-            .filter_map(|key| self.vanish(key, listing.version))
-            .collect();
+        let mut events: Vec<_> =
+            vanished.into_iter().filter_map(|key| self.vanish(key, listing.version)).collect();
         for object in listing.objects {
             events.extend(self.upsert(object));
         }
@@ -50,8 +45,7 @@ impl Mirror {
             }
             Some(_) | None => {}
         }
-        self.known
-            .insert(object.key.clone(), (object.uid.clone(), object.version));
+        self.known.insert(object.key.clone(), (object.uid.clone(), object.version));
         events.push(Event::Upsert(object));
         events
     }
@@ -62,12 +56,7 @@ impl Mirror {
             Some((uid, _)) if *uid == object.uid => {
                 self.known.remove(&object.key);
                 let (key, uid, version) = (object.key.clone(), object.uid.clone(), object.version);
-                vec![Event::Gone {
-                    key,
-                    uid,
-                    version,
-                    last: Some(object),
-                }]
+                vec![Event::Gone { key, uid, version, last: Some(object) }]
             }
             Some(_) | None => Vec::new(),
         }
@@ -75,12 +64,7 @@ impl Mirror {
 
     fn vanish(&mut self, key: ObjectKey, version: u64) -> Option<Event> {
         let (uid, _) = self.known.remove(&key)?;
-        Some(Event::Gone {
-            key,
-            uid,
-            version,
-            last: None,
-        })
+        Some(Event::Gone { key, uid, version, last: None })
     }
 }
 
@@ -107,12 +91,7 @@ mod tests {
             .iter()
             .map(|event| match event {
                 Event::Upsert(object) => format!("+{}/{}@{}", object.key, object.uid, object.version),
-                Event::Gone {
-                    key,
-                    uid,
-                    version,
-                    last,
-                } => {
+                Event::Gone { key, uid, version, last } => {
                     format!("-{key}/{uid}@{version}{}", if last.is_some() { "*" } else { "" })
                 }
                 Event::Synced => "synced".to_owned(),
@@ -123,19 +102,10 @@ mod tests {
     #[test]
     fn a_gap_reports_what_vanished_what_is_new_and_what_was_replaced() {
         let mut mirror = Mirror::default();
-        let first = listing(
-            10,
-            vec![object("a", "a1", 3), object("b", "b1", 4), object("c", "c1", 5)],
-        );
+        let first = listing(10, vec![object("a", "a1", 3), object("b", "b1", 4), object("c", "c1", 5)]);
         assert_eq!(short(&mirror.relist(first)), ["+a/a1@3", "+b/b1@4", "+c/c1@5"]);
-        let second = listing(
-            20,
-            vec![object("b", "b2", 15), object("c", "c1", 5), object("d", "d1", 16)],
-        );
-        assert_eq!(
-            short(&mirror.relist(second)),
-            ["-a/a1@20", "-b/b1@15", "+b/b2@15", "+d/d1@16"]
-        );
+        let second = listing(20, vec![object("b", "b2", 15), object("c", "c1", 5), object("d", "d1", 16)]);
+        assert_eq!(short(&mirror.relist(second)), ["-a/a1@20", "-b/b1@15", "+b/b2@15", "+d/d1@16"]);
     }
 
     #[test]

@@ -1,0 +1,28 @@
+//! The shell around the brain: watches in, writes out, and one task that owns the brain.
+//!
+//! ```text
+//! watches ──┐                       ┌── lanes ── KubeStore ── API server
+//! gateway ──┼─ inbox ─ pump(brain) ─┤
+//! outcomes ─┘                       └── Spokes (gateway)
+//! ```
+//!
+//! Nothing here decides anything. Whoever fills the [`Inbox`] waits when it is full; nothing is dropped.
+
+mod crash;
+mod inbox;
+mod kinds;
+mod lanes;
+mod leadership;
+mod preflight;
+mod pump;
+mod store;
+mod watches;
+
+pub use inbox::{INBOX_CAPACITY, Inbox, inbox};
+pub use kinds::resource;
+pub use lanes::{EVENT_LANES, IN_FLIGHT};
+pub use leadership::{Lead, LeadError, lead};
+pub use preflight::{PreflightError, preflight};
+pub use pump::{Core, Pump, PumpError};
+pub use store::KubeStore;
+pub use watches::{readiness_name, watch};

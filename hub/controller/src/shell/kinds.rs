@@ -1,0 +1,47 @@
+//! How each [`Kind`] is called on the wire, and who writes it.
+
+use fairlead_api::labels::FieldManager;
+use fairlead_runtime::Resource;
+
+use crate::ports::{Kind, Op};
+
+const KUEUE: &str = "kueue.x-k8s.io";
+const FAIRLEAD: &str = "fairlead.dev";
+
+/// The resource of a kind.
+pub const fn resource(kind: Kind) -> Resource {
+    match kind {
+        Kind::Job => Resource::new("batch", "v1", "jobs", true),
+        Kind::Namespace => Resource::new("", "v1", "namespaces", false),
+        Kind::Workload => Resource::new(KUEUE, "v1beta2", "workloads", true),
+        Kind::ClusterQueue => Resource::new(KUEUE, "v1beta2", "clusterqueues", false),
+        Kind::LocalQueue => Resource::new(KUEUE, "v1beta2", "localqueues", true),
+        Kind::ResourceFlavor => Resource::new(KUEUE, "v1beta2", "resourceflavors", false),
+        Kind::WorkloadPriorityClass => Resource::new(KUEUE, "v1beta2", "workloadpriorityclasses", false),
+        Kind::PriorityClass => Resource::new("scheduling.k8s.io", "v1", "priorityclasses", false),
+        Kind::AdmissionCheck => Resource::new(KUEUE, "v1beta2", "admissionchecks", false),
+        Kind::PlacementPolicy => Resource::new(FAIRLEAD, "v1alpha1", "placementpolicies", false),
+        Kind::Cluster => Resource::new(FAIRLEAD, "v1alpha1", "clusters", false),
+        Kind::Tombstone => Resource::new(FAIRLEAD, "v1alpha1", "tombstones", false),
+        Kind::Event => Resource::new("events.k8s.io", "v1", "events", true),
+    }
+}
+
+/// The field manager of a write.
+pub(super) const fn field_manager(kind: Kind, op: &Op) -> FieldManager {
+    match kind {
+        Kind::Job => FieldManager::Mirror,
+        Kind::Workload if matches!(op, Op::PatchStatus(_)) => FieldManager::Admission,
+        Kind::Workload | Kind::Event => FieldManager::Workloads,
+        Kind::Cluster => FieldManager::Clusters,
+        Kind::Tombstone => FieldManager::Leadership,
+        Kind::Namespace
+        | Kind::ClusterQueue
+        | Kind::LocalQueue
+        | Kind::ResourceFlavor
+        | Kind::WorkloadPriorityClass
+        | Kind::PriorityClass
+        | Kind::AdmissionCheck
+        | Kind::PlacementPolicy => FieldManager::Queues,
+    }
+}

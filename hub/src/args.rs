@@ -1,0 +1,89 @@
+//! The command line.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Parser, Subcommand};
+use fairlead_api::labels::SYSTEM_NAMESPACE;
+use fairlead_runtime::settings;
+use fairlead_runtime::telemetry::Format;
+
+/// Fairlead's hub: one queue over every cluster.
+#[derive(Debug, Parser)]
+#[command(name = "fairlead-hub", disable_version_flag = true)]
+pub(crate) struct Args {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What the hub can do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run the hub until it is told to stop.
+    Run(Box<Settings>),
+    /// Print the version.
+    Version,
+}
+
+/// How the hub runs. Each option can be given as an environment variable, too.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Settings {
+    /// Kubeconfig of the hub's cluster. Without it: KUBECONFIG, ~/.kube/config, the pod's service account.
+    #[arg(long, env = "FAIRLEAD_KUBECONFIG", value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+
+    /// Context in the kubeconfig.
+    #[arg(long, env = "FAIRLEAD_CONTEXT", value_name = "NAME")]
+    pub(crate) context: Option<String>,
+
+    /// Namespace of the hub's own objects: lease, CA, join tokens.
+    #[arg(long, env = "FAIRLEAD_NAMESPACE", value_name = "NAME", default_value = SYSTEM_NAMESPACE)]
+    pub(crate) namespace: String,
+
+    /// Where spokes are listened for.
+    #[arg(long, env = "FAIRLEAD_LISTEN", value_name = "ADDRESS", default_value = "0.0.0.0:7443")]
+    pub(crate) listen: SocketAddr,
+
+    /// How spokes reach that address, as HOST:PORT: it is printed by `kubectl fairlead join`, and the host is the
+    /// name in the gateway's certificate.
+    #[arg(long, env = "FAIRLEAD_ADVERTISE", value_name = "HOST:PORT", value_parser = advertised)]
+    pub(crate) advertise: Advertised,
+
+    /// Where /livez and /readyz are answered.
+    #[arg(long, env = "FAIRLEAD_HEALTH", value_name = "ADDRESS", default_value = "0.0.0.0:8081")]
+    pub(crate) health: SocketAddr,
+
+    /// How long a finished copy stays on its spoke, so that its logs can be read.
+    #[arg(long, env = "FAIRLEAD_RETAIN_FINISHED", value_name = "DURATION", default_value = "1h",
+          value_parser = settings::duration)]
+    pub(crate) retain_finished: Duration,
+
+    /// Who this process is, for people; the lease shows it.
+    #[arg(long, env = "FAIRLEAD_IDENTITY", value_name = "NAME", default_value_t = default_identity())]
+    pub(crate) identity: String,
+
+    /// How log lines look: text or json.
+    #[arg(long, env = "FAIRLEAD_LOG_FORMAT", value_name = "FORMAT", default_value_t = Format::Text)]
+    pub(crate) log_format: Format,
+}
+
+/// Where spokes dial.
+#[derive(Clone, Debug)]
+pub(crate) struct Advertised {
+    /// As given.
+    pub(crate) address: String,
+    /// The host in it.
+    pub(crate) host: String,
+}
+
+fn advertised(text: &str) -> Result<Advertised, String> {
+    let (host, _port) = settings::host_port(text)?;
+    Ok(Advertised { address: text.to_owned(), host })
+}
+
+/// The pod's name, which is its host name.
+fn default_identity() -> String {
+    std::env::var("HOSTNAME").unwrap_or_else(|_unset| "fairlead-hub".to_owned())
+}

@@ -1,0 +1,195 @@
+//! `fairlead-hub run`, in order: client, checks, leadership, CA, brain, watches, gateway.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use fairlead_api::labels::HUB_USER_AGENT;
+use fairlead_controller::brain::{Brain, BrainConfig, Input};
+use fairlead_controller::ports::Kind;
+use fairlead_controller::shell::{self, KubeStore, Lead, Pump};
+use fairlead_gateway::enrol::Enrolment;
+use fairlead_gateway::spokes::SpokeTable;
+use fairlead_gateway::{Front, Registry, authority};
+use fairlead_link::server::{ServerTls, serve};
+use fairlead_model::{Leadership, ObjectKey};
+use fairlead_pki::tls::{CertificateSlot, GatewayTrust};
+use fairlead_pki::{Ca, DenyList, SystemTime, TrustDomain};
+use fairlead_runtime::client::{self, ClientSettings};
+use fairlead_runtime::health::{self, Readiness};
+use fairlead_runtime::lease::Tenure;
+use fairlead_runtime::store::Store;
+use fairlead_runtime::{Supervisor, stop_signal, telemetry};
+use fairlead_session::{HubConfig, Versions};
+use kube::Client;
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use tracing::info;
+
+use crate::args::Settings;
+use crate::keeper::Keeper;
+
+/// The lease, in the hub's namespace.
+const LEASE: &str = "fairlead-hub";
+/// The name space of spokes' identities.
+const TRUST_DOMAIN: &str = "fairlead.dev";
+/// How long tasks may take to end.
+const GRACE: Duration = Duration::from_secs(15);
+/// Readiness conditions besides the lists.
+const LEADERSHIP: &str = "leadership";
+const GATEWAY: &str = "the gateway";
+
+/// Runs the hub until it is told to stop or loses its leadership.
+pub(crate) async fn run(settings: Box<Settings>) -> anyhow::Result<()> {
+    telemetry::init(settings.log_format);
+    if rustls::crypto::aws_lc_rs::default_provider().install_default().is_err() {
+        anyhow::bail!("another TLS provider was installed first");
+    }
+    let mut supervisor = Supervisor::new();
+    let readiness = readiness();
+    let listener =
+        TcpListener::bind(settings.health).await.with_context(|| format!("listen on {}", settings.health))?;
+    supervisor.spawn("health", health::serve(listener, readiness.clone(), supervisor.draining()));
+
+    let client = connect(&settings).await?;
+    shell::preflight(client.clone()).await?;
+    let key = ObjectKey::new(settings.namespace.as_str(), LEASE);
+    let own = connect(&settings).await?;
+    let stop = supervisor.draining();
+    let led = tokio::select! {
+        led = shell::lead(own, key, &settings.identity, &stop) => led?,
+        signal = stop_signal() => return Ok(signal?),
+    };
+    let Some(Lead { leadership, claim }) = led else { return Ok(()) };
+    readiness.meet(LEADERSHIP);
+
+    let tenure = claim.tenure();
+    let (keeper, watchdog) = Keeper::start(claim);
+    supervisor.spawn("leadership", watchdog.watch(supervisor.draining()));
+    let hub = Hub { settings, client, leadership, tenure, readiness };
+    let started = hub.start(&mut supervisor).await;
+    let ended = match started {
+        Ok(()) => supervisor.run(GRACE).await.map_err(anyhow::Error::from),
+        Err(why) => Err(why),
+    };
+    keeper.release().await;
+    ended
+}
+
+fn readiness() -> Readiness {
+    let lists: Vec<String> = Kind::WATCHED.into_iter().map(shell::readiness_name).collect();
+    Readiness::waiting_for(lists.iter().map(String::as_str).chain([LEADERSHIP, GATEWAY]))
+}
+
+async fn connect(settings: &Settings) -> anyhow::Result<Client> {
+    let client = ClientSettings {
+        kubeconfig: settings.kubeconfig.clone(),
+        context: settings.context.clone(),
+        user_agent: HUB_USER_AGENT.to_owned(),
+    };
+    client::connect(&client).await.context("connect to the hub's API server")
+}
+
+/// What the leader's parts are made of.
+struct Hub {
+    settings: Box<Settings>,
+    client: Client,
+    leadership: Leadership,
+    tenure: Tenure,
+    readiness: Readiness,
+}
+
+impl Hub {
+    async fn start(&self, supervisor: &mut Supervisor) -> anyhow::Result<()> {
+        let store = Store::new(self.client.clone());
+        let ca = Arc::new(authority::load_or_create(&store, &self.settings.namespace).await?);
+        let (sender, inbox) = shell::inbox();
+        let (spokes, tender) = SpokeTable::new(self.session_config(), sender.clone());
+        let draining = supervisor.draining();
+        supervisor.spawn("spokes", tender.run(draining));
+        self.start_watches(supervisor, &sender);
+        self.start_brain(supervisor, (sender, inbox), Arc::clone(&spokes));
+        self.start_gateway(supervisor, (store, ca), spokes).await
+    }
+
+    fn session_config(&self) -> HubConfig {
+        let versions = Versions { fairlead: env!("CARGO_PKG_VERSION").into(), ..Versions::default() };
+        HubConfig::new(self.leadership.clone(), versions)
+    }
+
+    fn start_watches(&self, supervisor: &mut Supervisor, inbox: &mpsc::Sender<Input>) {
+        for kind in Kind::WATCHED {
+            let watching = shell::watch(self.client.clone(), kind, inbox.clone(), supervisor.draining());
+            supervisor.spawn("watch", async move {
+                watching.await;
+                Ok(())
+            });
+        }
+    }
+
+    fn start_brain(
+        &self,
+        supervisor: &mut Supervisor,
+        inbox: (mpsc::Sender<Input>, shell::Inbox),
+        spokes: Arc<SpokeTable>,
+    ) {
+        let mut config = BrainConfig::new(self.leadership.clone());
+        config.retain_finished_ms =
+            i64::try_from(self.settings.retain_finished.as_millis()).unwrap_or(i64::MAX);
+        let store = Arc::new(KubeStore::new(self.client.clone(), self.tenure.clone()));
+        let pump = Pump::new(Brain::new(config), inbox, store, spokes, self.readiness.clone());
+        let draining = supervisor.draining();
+        supervisor.spawn("brain", async move { Ok(pump.run(draining).await?) });
+    }
+
+    async fn start_gateway(
+        &self,
+        supervisor: &mut Supervisor,
+        (store, ca): (Store, Arc<Ca>),
+        spokes: Arc<SpokeTable>,
+    ) -> anyhow::Result<()> {
+        let trust_domain: TrustDomain = TRUST_DOMAIN.parse()?;
+        let names = vec![self.settings.advertise.host.clone()];
+        let slot = authority::server_certificate(&ca, &names)?;
+        let deny = Arc::new(DenyList::default());
+        let registry = Arc::new(Registry::new(Arc::clone(&deny)));
+        let draining = supervisor.draining();
+        let following =
+            Arc::clone(&registry).follow(self.client.clone(), Arc::clone(&spokes), draining.clone());
+        supervisor.spawn("registry", following);
+        let renewing = authority::renew_server(Arc::clone(&ca), names, Arc::clone(&slot), draining.clone());
+        supervisor.spawn("certificate", renewing);
+
+        let namespace = &self.settings.namespace;
+        let enrolment = Enrolment::new(store.clone(), namespace, Arc::clone(&ca), trust_domain.clone());
+        let front = Front::new(store.clone(), enrolment, registry, spokes, self.leadership.incarnation);
+        let tls = tls(&ca, trust_domain, slot, deny)?;
+        let listen = self.settings.listen;
+        let listener = TcpListener::bind(listen).await.with_context(|| format!("listen on {listen}"))?;
+        let serving = serve(listener, tls, Arc::new(front), draining);
+        supervisor.spawn("gateway", async move {
+            serving.await;
+            Ok(())
+        });
+        fairlead_gateway::publish(&store, namespace, &self.settings.advertise.address, &ca.pin()).await?;
+        info!(%listen, advertise = self.settings.advertise.address, pin = %ca.pin(), "listening for spokes");
+        self.readiness.meet(GATEWAY);
+        Ok(())
+    }
+}
+
+fn tls(
+    ca: &Ca,
+    trust_domain: TrustDomain,
+    certificate: Arc<CertificateSlot>,
+    deny: Arc<DenyList>,
+) -> anyhow::Result<ServerTls> {
+    let trust = GatewayTrust {
+        ca: ca.certificate().clone(),
+        trust_domain,
+        certificate,
+        deny,
+        time: Arc::new(SystemTime),
+    };
+    Ok(ServerTls::new(&trust)?)
+}
