@@ -92,12 +92,7 @@ impl Ca {
             return Err(PkiError::KeyMismatch);
         }
         let issuer = Issuer::from_ca_cert_der(&certificate, key)?;
-        Ok(Self {
-            issuer,
-            certificate,
-            certificate_pem,
-            validity,
-        })
+        Ok(Self { issuer, certificate, certificate_pem, validity })
     }
 
     /// The CA's certificate, PEM. Public.
@@ -136,16 +131,8 @@ impl Ca {
     ) -> Result<SpokeCertificate, PkiError> {
         let uri = SanType::URI(identity.uri().try_into()?);
         let validity = self.leaf_validity(now, life)?;
-        let certificate = self.issue(
-            csr.key(),
-            vec![uri],
-            ExtendedKeyUsagePurpose::ClientAuth,
-            validity,
-        )?;
-        Ok(SpokeCertificate {
-            pem: certificate.pem(),
-            not_after: unix(validity.to),
-        })
+        let certificate = self.issue(csr.key(), vec![uri], ExtendedKeyUsagePurpose::ClientAuth, validity)?;
+        Ok(SpokeCertificate { pem: certificate.pem(), not_after: unix(validity.to) })
     }
 
     /// Issues a certificate with a fresh key for the gateway, which is reached under `names` (DNS names and IP
@@ -187,10 +174,7 @@ impl Ca {
         if now.as_secs() >= self.validity.to {
             return Err(PkiError::CaExpired);
         }
-        let from = now
-            .as_secs()
-            .saturating_sub(BACKDATE.as_secs())
-            .max(self.validity.from);
+        let from = now.as_secs().saturating_sub(BACKDATE.as_secs()).max(self.validity.from);
         let to = now.as_secs().saturating_add(life.as_secs()).min(self.validity.to);
         Ok(Validity { from, to })
     }
@@ -236,11 +220,7 @@ fn leaf_params(validity: Validity) -> Result<CertificateParams, PkiError> {
 }
 
 const fn in_range(seconds: u64) -> Result<u64, PkiError> {
-    if seconds <= LAST_SECOND {
-        Ok(seconds)
-    } else {
-        Err(PkiError::TimeOutOfRange { seconds })
-    }
+    if seconds <= LAST_SECOND { Ok(seconds) } else { Err(PkiError::TimeOutOfRange { seconds }) }
 }
 
 const fn unix(seconds: u64) -> UnixTime {
@@ -261,18 +241,11 @@ fn parse_ca<'a>(der: &'a CertificateDer<'_>) -> Result<X509Certificate<'a>, PkiE
     let constraints = parsed.basic_constraints().map_err(|why| malformed(&why))?;
     let usage = parsed.key_usage().map_err(|why| malformed(&why))?;
     let signs = usage.is_none_or(|usage| usage.value.key_cert_sign());
-    if constraints.is_some_and(|c| c.value.ca) && signs {
-        Ok(parsed)
-    } else {
-        Err(PkiError::NotACa)
-    }
+    if constraints.is_some_and(|c| c.value.ca) && signs { Ok(parsed) } else { Err(PkiError::NotACa) }
 }
 
 fn validity_of(certificate: &X509Certificate<'_>) -> Validity {
     let seconds = |at: i64| u64::try_from(at).unwrap_or(0);
     let validity = certificate.validity();
-    Validity {
-        from: seconds(validity.not_before.timestamp()),
-        to: seconds(validity.not_after.timestamp()),
-    }
+    Validity { from: seconds(validity.not_before.timestamp()), to: seconds(validity.not_after.timestamp()) }
 }

@@ -24,9 +24,7 @@ pub struct SpokeKey {
 impl SpokeKey {
     /// A new key from the TLS provider's random source.
     pub fn generate() -> Result<Self, PkiError> {
-        Ok(Self {
-            pair: KeyPair::generate()?,
-        })
+        Ok(Self { pair: KeyPair::generate()? })
     }
 
     /// Reads what [`Self::to_pem`] wrote (PKCS #8).
@@ -64,9 +62,7 @@ impl SpokeKey {
 
 impl fmt::Debug for SpokeKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SpokeKey")
-            .field("fingerprint", &self.fingerprint())
-            .finish_non_exhaustive()
+        f.debug_struct("SpokeKey").field("fingerprint", &self.fingerprint()).finish_non_exhaustive()
     }
 }
 
@@ -84,10 +80,7 @@ impl VerifiedCsr {
     /// the key here and from what the hub knows, so there is nothing that a request could smuggle in.
     pub fn from_der(der: &[u8]) -> Result<Self, PkiError> {
         if der.len() > CSR_LIMIT {
-            return Err(PkiError::CsrTooLarge {
-                bytes: der.len(),
-                limit: CSR_LIMIT,
-            });
+            return Err(PkiError::CsrTooLarge { bytes: der.len(), limit: CSR_LIMIT });
         }
         let malformed = |why: &dyn ToString| PkiError::malformed("the signing request", &why.to_string());
         let (rest, request) = X509CertificationRequest::from_der(der).map_err(|why| malformed(&why))?;
@@ -101,9 +94,7 @@ impl VerifiedCsr {
         if key.algorithm() != &rcgen::PKCS_ECDSA_P256_SHA256 || !uncompressed {
             return Err(PkiError::KeyKind);
         }
-        request
-            .verify_signature()
-            .map_err(|_no_detail| PkiError::CsrSignature)?;
+        request.verify_signature().map_err(|_no_detail| PkiError::CsrSignature)?;
         let fingerprint = KeyFingerprint::of_spki(&key.subject_public_key_info());
         Ok(Self { key, fingerprint })
     }

@@ -31,20 +31,12 @@ impl DenyList {
 
     /// Refuses a key from now on.
     pub fn deny_key(&self, key: KeyFingerprint) {
-        self.entries
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .keys
-            .insert(key);
+        self.entries.write().unwrap_or_else(PoisonError::into_inner).keys.insert(key);
     }
 
     /// Refuses every key of a cluster from now on.
     pub fn deny_cluster(&self, cluster: ClusterUid) {
-        self.entries
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clusters
-            .insert(cluster);
+        self.entries.write().unwrap_or_else(PoisonError::into_inner).clusters.insert(cluster);
     }
 
     /// Whether this peer must be refused, or cut if it is connected.

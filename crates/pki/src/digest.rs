@@ -111,19 +111,11 @@ mod tests {
         let text = pin.to_string();
         assert_eq!(text.parse::<CaPin>().unwrap(), pin);
         assert_eq!(serde_json::to_string(&pin).unwrap(), format!("\"{text}\""));
-        assert_eq!(
-            serde_json::from_str::<CaPin>(&format!("\"{text}\"")).unwrap(),
-            pin
-        );
+        assert_eq!(serde_json::from_str::<CaPin>(&format!("\"{text}\"")).unwrap(), pin);
         let upper = format!("sha256:{}", text["sha256:".len()..].to_uppercase());
-        for bad in [
-            &text["sha256:".len()..],
-            &text[..text.len() - 1],
-            &format!("{text}0"),
-            &upper,
-            "sha256:",
-            "",
-        ] {
+        for bad in
+            [&text["sha256:".len()..], &text[..text.len() - 1], &format!("{text}0"), &upper, "sha256:", ""]
+        {
             assert!(bad.parse::<CaPin>().is_err(), "{bad}");
         }
     }

@@ -70,9 +70,6 @@ pub enum PkiError {
 
 impl PkiError {
     pub(crate) fn malformed(what: &'static str, why: &impl ToString) -> Self {
-        Self::Malformed {
-            what,
-            why: why.to_string(),
-        }
+        Self::Malformed { what, why: why.to_string() }
     }
 }

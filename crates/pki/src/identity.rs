@@ -55,9 +55,7 @@ impl FromStr for TrustDomain {
     type Err = IdentityError;
 
     fn from_str(text: &str) -> Result<Self, IdentityError> {
-        let chars = text
-            .bytes()
-            .all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.'));
+        let chars = text.bytes().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.'));
         let labels = text.split('.').all(|label| !label.is_empty());
         if text.len() <= 255 && chars && labels {
             Ok(Self(text.to_owned()))
@@ -86,9 +84,7 @@ impl FromStr for ClusterUid {
     type Err = IdentityError;
 
     fn from_str(text: &str) -> Result<Self, IdentityError> {
-        let chars = text
-            .bytes()
-            .all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'-'));
+        let chars = text.bytes().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'-'));
         if (1..=63).contains(&text.len()) && chars {
             Ok(Self(text.to_owned()))
         } else {
@@ -137,10 +133,7 @@ pub struct SpokeIdentity {
 impl SpokeIdentity {
     /// The identity that the hub gives the cluster whose `Cluster` object has this UID.
     pub const fn issue(trust_domain: TrustDomain, cluster: ClusterUid) -> Self {
-        Self {
-            trust_domain,
-            cluster,
-        }
+        Self { trust_domain, cluster }
     }
 
     /// The UID of the hub's `Cluster` object.
@@ -168,11 +161,7 @@ impl SpokeIdentity {
         let cluster = ClusterUid::from_str(uid).map_err(|_same_refusal| refuse())?;
         let identity = Self::issue(trust_domain.clone(), cluster);
         // The comparison of the whole, and nothing else, decides; the split above only finds a candidate.
-        if identity.uri() == uri {
-            Ok(identity)
-        } else {
-            Err(refuse())
-        }
+        if identity.uri() == uri { Ok(identity) } else { Err(refuse()) }
     }
 
     /// Reads the identity from a certificate, which must carry it as its one and only name.
@@ -180,21 +169,13 @@ impl SpokeIdentity {
         certificate: &X509Certificate<'_>,
         trust_domain: &TrustDomain,
     ) -> Result<Self, IdentityError> {
-        let extension = certificate
-            .subject_alternative_name()
-            .map_err(|_why| IdentityError::Unreadable)?;
+        let extension = certificate.subject_alternative_name().map_err(|_why| IdentityError::Unreadable)?;
         let names = extension.map_or(&[][..], |san| san.value.general_names.as_slice());
         match names {
             [GeneralName::URI(uri)] => Self::from_uri(uri, trust_domain),
-            [] => Err(IdentityError::NotOneUri {
-                found: "none".to_owned(),
-            }),
-            [_other] => Err(IdentityError::NotOneUri {
-                found: "one that is not a URI".to_owned(),
-            }),
-            more => Err(IdentityError::NotOneUri {
-                found: more.len().to_string(),
-            }),
+            [] => Err(IdentityError::NotOneUri { found: "none".to_owned() }),
+            [_other] => Err(IdentityError::NotOneUri { found: "one that is not a URI".to_owned() }),
+            more => Err(IdentityError::NotOneUri { found: more.len().to_string() }),
         }
     }
 }

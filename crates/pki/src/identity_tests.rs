@@ -108,16 +108,8 @@ impl Mutations {
 
     fn mutate(&mut self, text: &str) -> String {
         let mut bytes = text.as_bytes().to_vec();
-        let pieces: [&[u8]; 8] = [
-            b"/",
-            b"..",
-            b"%2f",
-            b"cluster/",
-            b"spiffe://",
-            b"-",
-            b"\0",
-            b"fairlead.example.com",
-        ];
+        let pieces: [&[u8]; 8] =
+            [b"/", b"..", b"%2f", b"cluster/", b"spiffe://", b"-", b"\0", b"fairlead.example.com"];
         for _ in 0..=self.next(3) {
             let at = self.next(bytes.len().max(1));
             let to = (at + 1 + self.next(4)).min(bytes.len());

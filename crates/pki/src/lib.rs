@@ -5,8 +5,8 @@
 //! [`SpokeKey`], and gets a certificate whose only name is its [`SpokeIdentity`]. From then on it connects with
 //! [`tls::session_client`], and the hub reads who is there with [`VerifiedPeer::of`].
 //!
-//! Nothing here reads a clock or opens a socket: time is an argument ([`UnixTime`]) or the
-//! [`rustls::time_provider::TimeProvider`] that the caller passes in. Keys and serial numbers come from the
+//! Nothing here reads a clock or opens a socket: time is an argument ([`UnixTime`]) or the [`TimeProvider`] that
+//! the caller passes in ([`SystemTime`] in a process, a fake in tests). Keys and serial numbers come from the
 //! random source of the TLS provider (aws-lc-rs); token entropy is the caller's.
 //!
 //! What holds, whoever asks (each has a test in `tests/`):
@@ -32,6 +32,7 @@ pub use digest::{CaPin, KeyFingerprint};
 pub use error::PkiError;
 pub use identity::{ClusterUid, IdentityError, SpokeIdentity, TrustDomain};
 pub use peer::VerifiedPeer;
+pub use rustls::time_provider::{DefaultTimeProvider as SystemTime, TimeProvider};
 pub use rustls_pki_types::{CertificateDer, UnixTime};
 pub use token::{
     JOIN_TOKEN_LIFE, JoinRefusal, JoinToken, JoinTokenRecord, Redeem, Redemption, TokenHash, redeem,

@@ -25,10 +25,7 @@ impl VerifiedPeer {
         if connection.is_handshaking() {
             return Err(IdentityError::NoPeer);
         }
-        let leaf = connection
-            .peer_certificates()
-            .and_then(<[_]>::first)
-            .ok_or(IdentityError::NoPeer)?;
+        let leaf = connection.peer_certificates().and_then(<[_]>::first).ok_or(IdentityError::NoPeer)?;
         Self::from_certificate(leaf, trust_domain)
     }
 

@@ -44,11 +44,7 @@ impl Lane {
     /// client that offers both must show a certificate.
     pub fn of_hello(hello: &ClientHello<'_>) -> Self {
         let offers: Vec<&[u8]> = hello.alpn().map(Iterator::collect).unwrap_or_default();
-        if offers == [ALPN_ENROLMENT] {
-            Self::Enrolment
-        } else {
-            Self::Session
-        }
+        if offers == [ALPN_ENROLMENT] { Self::Enrolment } else { Self::Session }
     }
 }
 

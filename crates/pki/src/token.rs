@@ -41,9 +41,7 @@ impl JoinToken {
         let (id, secret) = entropy.split_at(5);
         let body = format!("{PREFIX}.{}.{}", base32(id), base32(secret));
         let check = checksum(&body);
-        Self {
-            text: format!("{body}{check}"),
-        }
+        Self { text: format!("{body}{check}") }
     }
 
     /// The public part, under which the record is stored.
@@ -91,9 +89,7 @@ impl FromStr for JoinToken {
         if checksum(body) != check {
             return mistyped("its checksum is wrong");
         }
-        Ok(Self {
-            text: text.to_owned(),
-        })
+        Ok(Self { text: text.to_owned() })
     }
 }
 
@@ -234,24 +230,18 @@ pub fn redeem(
     cluster: &str,
     now: UnixTime,
 ) -> Result<Redeem, JoinRefusal> {
-    let record = record
-        .filter(|record| record.hash.is_of(token))
-        .ok_or(JoinRefusal::Unknown)?;
+    let record = record.filter(|record| record.hash.is_of(token)).ok_or(JoinRefusal::Unknown)?;
     let expired = |at: u64| JoinRefusal::Expired {
         seconds_ago: now.as_secs().saturating_sub(at),
         cluster: record.cluster.clone(),
     };
     if record.cluster != cluster {
-        return Err(JoinRefusal::WrongName {
-            bound: record.cluster.clone(),
-            claimed: cluster.to_owned(),
-        });
+        return Err(JoinRefusal::WrongName { bound: record.cluster.clone(), claimed: cluster.to_owned() });
     }
     match &record.redeemed {
-        Some(by) if by.key != key => Err(JoinRefusal::UsedWithAnotherKey {
-            key: by.key,
-            cluster: record.cluster.clone(),
-        }),
+        Some(by) if by.key != key => {
+            Err(JoinRefusal::UsedWithAnotherKey { key: by.key, cluster: record.cluster.clone() })
+        }
         Some(by) if now.as_secs() > by.certificate_expires_at => Err(expired(record.expires_at)),
         Some(by) => Ok(Redeem::Again(by.clone())),
         None if now.as_secs() > record.expires_at => Err(expired(record.expires_at)),

@@ -18,10 +18,7 @@ use crate::error::PkiError;
 /// Settings for the first connection, when the agent knows the hub by the pin of its CA only.
 pub fn enrolment_client(pin: CaPin, time: Arc<dyn TimeProvider>) -> Result<Arc<ClientConfig>, PkiError> {
     let provider = provider();
-    let verifier = Arc::new(PinnedCaVerifier {
-        pin,
-        provider: Arc::clone(&provider),
-    });
+    let verifier = Arc::new(PinnedCaVerifier { pin, provider: Arc::clone(&provider) });
     let mut config = ClientConfig::builder_with_details(provider, time)
         .with_protocol_versions(&[&TLS13])?
         .dangerous()
@@ -58,10 +55,7 @@ impl CaPin {
         if got == *self {
             Ok(())
         } else {
-            Err(PkiError::WrongCa {
-                expected: self.to_string(),
-                got: got.to_string(),
-            })
+            Err(PkiError::WrongCa { expected: self.to_string(), got: got.to_string() })
         }
     }
 }
@@ -107,12 +101,7 @@ impl ServerCertVerifier for PinnedCaVerifier {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(
-            message,
-            certificate,
-            signed,
-            &self.provider.signature_verification_algorithms,
-        )
+        verify_tls12_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
     }
 
     fn verify_tls13_signature(
@@ -121,17 +110,10 @@ impl ServerCertVerifier for PinnedCaVerifier {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(
-            message,
-            certificate,
-            signed,
-            &self.provider.signature_verification_algorithms,
-        )
+        verify_tls13_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider
-            .signature_verification_algorithms
-            .supported_schemes()
+        self.provider.signature_verification_algorithms.supported_schemes()
     }
 }

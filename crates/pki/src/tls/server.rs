@@ -55,11 +55,7 @@ impl GatewayTls {
         });
         Ok(Self {
             session: Arc::new(config(trust, verifier, ALPN_SESSION)?),
-            enrolment: Arc::new(config(
-                trust,
-                WebPkiClientVerifier::no_client_auth(),
-                ALPN_ENROLMENT,
-            )?),
+            enrolment: Arc::new(config(trust, WebPkiClientVerifier::no_client_auth(), ALPN_ENROLMENT)?),
         })
     }
 

@@ -32,9 +32,7 @@ impl CertificateSlot {
     }
 
     fn new(chain: Vec<CertificateDer<'static>>, key: PrivateKeyDer<'static>) -> Result<Self, PkiError> {
-        Ok(Self {
-            current: RwLock::new(certified(chain, key)?),
-        })
+        Ok(Self { current: RwLock::new(certified(chain, key)?) })
     }
 
     /// Exchanges the gateway's certificate.
@@ -74,11 +72,7 @@ fn read_chain(pem: &str) -> Result<Vec<CertificateDer<'static>>, PkiError> {
     let chain: Vec<_> = CertificateDer::pem_slice_iter(pem.as_bytes())
         .collect::<Result<_, _>>()
         .map_err(|why| malformed(&why))?;
-    if chain.is_empty() {
-        Err(malformed(&"no certificate in it"))
-    } else {
-        Ok(chain)
-    }
+    if chain.is_empty() { Err(malformed(&"no certificate in it")) } else { Ok(chain) }
 }
 
 impl fmt::Debug for CertificateSlot {

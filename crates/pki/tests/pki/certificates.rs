@@ -29,9 +29,7 @@ fn a_ca_survives_its_pem_form() {
     assert_eq!(again.not_after(), hub.ca.not_after());
     assert_eq!(again.not_after(), at(NOW + YEAR.as_secs()));
     let key = SpokeKey::generate().unwrap();
-    let issued = again
-        .issue_spoke(&csr(&key), &identity(UID_A), at(NOW), SPOKE_CERTIFICATE_LIFE)
-        .unwrap();
+    let issued = again.issue_spoke(&csr(&key), &identity(UID_A), at(NOW), SPOKE_CERTIFICATE_LIFE).unwrap();
     let slot = CertificateSlot::of_spoke(&issued.pem, &key).unwrap();
     hub.connect(hub.session(slot.into())).peer();
 }
@@ -41,23 +39,11 @@ fn a_ca_is_read_only_whole() {
     let (hub, other) = (Hub::new(), Hub::new());
     let mismatch = Ca::from_pem(hub.ca.certificate_pem(), &other.ca.key_pem());
     assert!(matches!(mismatch, Err(PkiError::KeyMismatch)));
-    assert!(matches!(
-        Ca::from_pem("", &hub.ca.key_pem()),
-        Err(PkiError::Malformed { .. })
-    ));
-    assert!(matches!(
-        Ca::from_pem(hub.ca.certificate_pem(), ""),
-        Err(PkiError::Malformed { .. })
-    ));
+    assert!(matches!(Ca::from_pem("", &hub.ca.key_pem()), Err(PkiError::Malformed { .. })));
+    assert!(matches!(Ca::from_pem(hub.ca.certificate_pem(), ""), Err(PkiError::Malformed { .. })));
     let key = SpokeKey::generate().unwrap();
-    let leaf = hub
-        .ca
-        .issue_spoke(&csr(&key), &identity(UID_A), at(NOW), SPOKE_CERTIFICATE_LIFE)
-        .unwrap();
-    assert!(matches!(
-        Ca::from_pem(&leaf.pem, &key.to_pem()),
-        Err(PkiError::NotACa)
-    ));
+    let leaf = hub.ca.issue_spoke(&csr(&key), &identity(UID_A), at(NOW), SPOKE_CERTIFICATE_LIFE).unwrap();
+    assert!(matches!(Ca::from_pem(&leaf.pem, &key.to_pem()), Err(PkiError::NotACa)));
 }
 
 #[test]
@@ -77,21 +63,14 @@ fn a_leaf_never_outlives_its_ca() {
 fn serial_numbers_differ_even_for_one_key() {
     let hub = Hub::new();
     let key = SpokeKey::generate().unwrap();
-    let issue = || {
-        hub.ca
-            .issue_spoke(&csr(&key), &identity(UID_A), at(NOW), SPOKE_CERTIFICATE_LIFE)
-            .unwrap()
-    };
+    let issue = || hub.ca.issue_spoke(&csr(&key), &identity(UID_A), at(NOW), SPOKE_CERTIFICATE_LIFE).unwrap();
     assert_ne!(serial(&issue().pem), serial(&issue().pem));
 }
 
 #[test]
 fn times_beyond_the_form_are_refused_not_wrapped() {
     for now in [u64::MAX, 253_402_300_800] {
-        assert!(matches!(
-            Ca::generate("late", at(now), YEAR),
-            Err(PkiError::TimeOutOfRange { .. })
-        ));
+        assert!(matches!(Ca::generate("late", at(now), YEAR), Err(PkiError::TimeOutOfRange { .. })));
     }
     assert!(Ca::generate("early", at(0), YEAR).is_ok());
 }
@@ -100,10 +79,7 @@ fn times_beyond_the_form_are_refused_not_wrapped() {
 fn debug_output_shows_no_secret() {
     let hub = Hub::new();
     let key = SpokeKey::generate().unwrap();
-    let server = hub
-        .ca
-        .issue_server(&["hub.test".to_owned()], at(NOW), YEAR)
-        .unwrap();
+    let server = hub.ca.issue_server(&["hub.test".to_owned()], at(NOW), YEAR).unwrap();
     let text = format!("{:?} {key:?} {server:?} {:?}", hub.ca, hub.slot);
     let key_line = |pem: &str| pem.lines().nth(1).unwrap().to_owned();
     for pem in [hub.ca.key_pem(), key.to_pem()] {

@@ -71,23 +71,14 @@ impl Hub {
             time: Arc::<Clock>::clone(&clock),
         };
         let tls = GatewayTls::new(&trust).unwrap();
-        Self {
-            ca,
-            clock,
-            deny,
-            slot,
-            tls,
-        }
+        Self { ca, clock, deny, slot, tls }
     }
 
     /// A slot with a fresh key and a certificate for it.
     pub(crate) fn spoke(&self, uid: &str) -> (SpokeKey, Arc<CertificateSlot>) {
         let key = SpokeKey::generate().unwrap();
         let csr = VerifiedCsr::from_der(&key.signing_request().unwrap()).unwrap();
-        let issued = self
-            .ca
-            .issue_spoke(&csr, &identity(uid), at(NOW), SPOKE_CERTIFICATE_LIFE)
-            .unwrap();
+        let issued = self.ca.issue_spoke(&csr, &identity(uid), at(NOW), SPOKE_CERTIFICATE_LIFE).unwrap();
         let slot = Arc::new(CertificateSlot::of_spoke(&issued.pem, &key).unwrap());
         (key, slot)
     }
@@ -154,12 +145,7 @@ pub(crate) fn connect(
         Err((error, mut alert)) => {
             let mut bytes = Vec::new();
             alert.write_all(&mut bytes).unwrap();
-            Handshake {
-                client: feed(&mut client, &bytes),
-                server: Err(error),
-                lane: Some(lane),
-                tickets: 0,
-            }
+            Handshake { client: feed(&mut client, &bytes), server: Err(error), lane: Some(lane), tickets: 0 }
         }
     }
 }
@@ -180,12 +166,7 @@ fn drive(mut client: ClientConnection, mut server: ServerConnection, lane: Lane)
         }
     }
     let tickets = client.tls13_tickets_received();
-    Handshake {
-        client: for_client,
-        server: for_server.map(|()| server),
-        lane: Some(lane),
-        tickets,
-    }
+    Handshake { client: for_client, server: for_server.map(|()| server), lane: Some(lane), tickets }
 }
 
 fn drain<D: SideData>(side: &mut ConnectionCommon<D>) -> Vec<u8> {
@@ -199,8 +180,7 @@ fn drain<D: SideData>(side: &mut ConnectionCommon<D>) -> Vec<u8> {
 fn feed<D: SideData>(side: &mut ConnectionCommon<D>, bytes: &[u8]) -> Result<(), rustls::Error> {
     let mut rest = bytes;
     while !rest.is_empty() {
-        side.read_tls(&mut rest)
-            .map_err(|why| rustls::Error::General(why.to_string()))?;
+        side.read_tls(&mut rest).map_err(|why| rustls::Error::General(why.to_string()))?;
         side.process_new_packets()?;
     }
     Ok(())

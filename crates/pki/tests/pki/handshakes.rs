@@ -76,10 +76,7 @@ fn tls_12_is_refused_on_both_lanes() {
         let mut client = foreign_client(&hub, &[&rustls::version::TLS12]);
         client.alpn_protocols = vec![alpn.to_vec()];
         let handshake = hub.connect(Arc::new(client));
-        assert!(matches!(
-            handshake.client,
-            Err(Error::AlertReceived(AlertDescription::ProtocolVersion))
-        ));
+        assert!(matches!(handshake.client, Err(Error::AlertReceived(AlertDescription::ProtocolVersion))));
         assert!(matches!(handshake.server_error(), Error::PeerIncompatible(_)));
     }
 }
@@ -88,10 +85,7 @@ fn tls_12_is_refused_on_both_lanes() {
 fn a_session_needs_a_certificate() {
     let hub = Hub::new();
     let handshake = hub.connect(Arc::new(foreign_client(&hub, &[&rustls::version::TLS13])));
-    assert!(matches!(
-        handshake.client,
-        Err(Error::AlertReceived(AlertDescription::CertificateRequired))
-    ));
+    assert!(matches!(handshake.client, Err(Error::AlertReceived(AlertDescription::CertificateRequired))));
     assert_eq!(handshake.server_error(), Error::NoCertificatesPresented);
 }
 
@@ -100,12 +94,9 @@ fn a_session_needs_a_certificate() {
 #[test]
 fn the_lane_without_certificates_is_only_for_those_who_ask_for_nothing_else() {
     let hub = Hub::new();
-    for offers in [
-        vec![ALPN_SESSION, ALPN_ENROLMENT],
-        vec![ALPN_ENROLMENT, ALPN_SESSION],
-        vec![],
-        vec![b"http/1.1"],
-    ] {
+    for offers in
+        [vec![ALPN_SESSION, ALPN_ENROLMENT], vec![ALPN_ENROLMENT, ALPN_SESSION], vec![], vec![b"http/1.1"]]
+    {
         let mut client = foreign_client(&hub, &[&rustls::version::TLS13]);
         client.alpn_protocols = offers.iter().map(|offer| offer.to_vec()).collect();
         let handshake = hub.connect(Arc::new(client));
@@ -120,25 +111,12 @@ fn an_expired_certificate_is_refused_at_the_handshake() {
     let (_, slot) = hub.spoke(UID_A);
     let client = hub.session(slot);
     hub.clock.set(NOW + 24 * HOUR);
-    assert_eq!(
-        hub.connect(Arc::clone(&client)).peer().identity(),
-        &identity(UID_A),
-        "its last second"
-    );
+    assert_eq!(hub.connect(Arc::clone(&client)).peer().identity(), &identity(UID_A), "its last second");
     hub.clock.set(NOW + 24 * HOUR + 1);
     let handshake = hub.connect(client);
-    assert!(matches!(
-        handshake.client,
-        Err(Error::AlertReceived(AlertDescription::CertificateExpired))
-    ));
+    assert!(matches!(handshake.client, Err(Error::AlertReceived(AlertDescription::CertificateExpired))));
     let error = handshake.server_error();
-    assert!(
-        matches!(
-            error,
-            Error::InvalidCertificate(CertificateError::ExpiredContext { .. })
-        ),
-        "{error:?}"
-    );
+    assert!(matches!(error, Error::InvalidCertificate(CertificateError::ExpiredContext { .. })), "{error:?}");
 }
 
 #[test]
@@ -161,26 +139,14 @@ fn a_denied_key_or_cluster_is_refused_at_the_next_handshake() {
     assert!(!hub.deny.denies(&live));
 
     hub.deny.deny_key(key.fingerprint());
-    assert!(
-        hub.deny.denies(&live),
-        "the gateway cuts open connections by this"
-    );
+    assert!(hub.deny.denies(&live), "the gateway cuts open connections by this");
     let refused = hub.connect(first);
-    assert!(matches!(
-        refused.client,
-        Err(Error::AlertReceived(AlertDescription::CertificateRevoked))
-    ));
-    assert_eq!(
-        refused.server_error(),
-        Error::InvalidCertificate(CertificateError::Revoked)
-    );
+    assert!(matches!(refused.client, Err(Error::AlertReceived(AlertDescription::CertificateRevoked))));
+    assert_eq!(refused.server_error(), Error::InvalidCertificate(CertificateError::Revoked));
 
     hub.connect(Arc::clone(&second)).peer();
     hub.deny.deny_cluster(UID_B.parse().unwrap());
-    assert_eq!(
-        hub.connect(second).server_error(),
-        Error::InvalidCertificate(CertificateError::Revoked)
-    );
+    assert_eq!(hub.connect(second).server_error(), Error::InvalidCertificate(CertificateError::Revoked));
 }
 
 #[test]
@@ -194,10 +160,7 @@ fn nothing_is_resumed() {
     assert_eq!(first.tickets, 0);
     first.peer();
     hub.deny.deny_key(key.fingerprint());
-    assert!(
-        hub.connect(config).server.is_err(),
-        "a resumed session would have skipped the deny list"
-    );
+    assert!(hub.connect(config).server.is_err(), "a resumed session would have skipped the deny list");
 }
 
 #[test]
@@ -220,9 +183,7 @@ fn a_hub_under_another_name_is_refused() {
     let refused = connect(client, "hub.test.evil.org", |hello| hub.tls.for_hello(&hello));
     assert!(matches!(
         refused.client,
-        Err(Error::InvalidCertificate(
-            CertificateError::NotValidForNameContext { .. }
-        ))
+        Err(Error::InvalidCertificate(CertificateError::NotValidForNameContext { .. }))
     ));
 }
 
@@ -248,22 +209,13 @@ fn certificates_serve_one_direction_only() {
         config.alpn_protocols = vec![ALPN_SESSION.to_vec()];
         (Lane::Session, Arc::new(config))
     });
-    assert!(
-        matches!(wrong_way.client, Err(Error::InvalidCertificate(_))),
-        "{:?}",
-        wrong_way.client
-    );
+    assert!(matches!(wrong_way.client, Err(Error::InvalidCertificate(_))), "{:?}", wrong_way.client);
 
-    let (leaf, key_pem) = odd_leaf(
-        &hub,
-        vec![SanType::URI(identity(UID_A).uri().try_into().unwrap())],
-        |params| {
+    let (leaf, key_pem) =
+        odd_leaf(&hub, vec![SanType::URI(identity(UID_A).uri().try_into().unwrap())], |params| {
             params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        },
-    );
-    let error = hub
-        .connect(with_certificate(&hub, vec![leaf], &key_pem))
-        .server_error();
+        });
+    let error = hub.connect(with_certificate(&hub, vec![leaf], &key_pem)).server_error();
     assert!(matches!(error, Error::InvalidCertificate(_)), "{error:?}");
 }
 
@@ -282,10 +234,7 @@ fn odd_leaf(
     params.subject_alt_names = names;
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
     change(&mut params);
-    (
-        params.signed_by(&key, &issuer).unwrap().der().clone(),
-        key.serialize_pem(),
-    )
+    (params.signed_by(&key, &issuer).unwrap().der().clone(), key.serialize_pem())
 }
 
 fn uri(text: &str) -> SanType {
@@ -298,12 +247,7 @@ fn only_one_name_and_only_ours_is_an_identity() {
     let hub = Hub::new();
     let good = identity(UID_A).uri();
     let (leaf, key) = odd_leaf(&hub, vec![uri(&good)], |_| {});
-    assert_eq!(
-        hub.connect(with_certificate(&hub, vec![leaf], &key))
-            .peer()
-            .identity(),
-        &identity(UID_A)
-    );
+    assert_eq!(hub.connect(with_certificate(&hub, vec![leaf], &key)).peer().identity(), &identity(UID_A));
 
     let dns = |name: &str| SanType::DnsName(name.try_into().unwrap());
     for names in [
@@ -321,13 +265,9 @@ fn only_one_name_and_only_ours_is_an_identity() {
         vec![uri("spiffe://fairlead.test/cluster/")],
     ] {
         let (leaf, key) = odd_leaf(&hub, names.clone(), |params| {
-            params
-                .distinguished_name
-                .push(rcgen::DnType::CommonName, good.as_str());
+            params.distinguished_name.push(rcgen::DnType::CommonName, good.as_str());
         });
-        let error = hub
-            .connect(with_certificate(&hub, vec![leaf], &key))
-            .server_error();
+        let error = hub.connect(with_certificate(&hub, vec![leaf], &key)).server_error();
         assert_eq!(
             error,
             Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure),
@@ -342,10 +282,7 @@ fn a_leaf_cannot_issue_another_identity() {
     let hub = Hub::new();
     let key = SpokeKey::generate().unwrap();
     let csr = VerifiedCsr::from_der(&key.signing_request().unwrap()).unwrap();
-    let ours = hub
-        .ca
-        .issue_spoke(&csr, &identity(UID_A), at(NOW), SPOKE_CERTIFICATE_LIFE)
-        .unwrap();
+    let ours = hub.ca.issue_spoke(&csr, &identity(UID_A), at(NOW), SPOKE_CERTIFICATE_LIFE).unwrap();
     let leaf = CertificateDer::from_pem_slice(ours.pem.as_bytes()).unwrap();
     let issuer = Issuer::from_ca_cert_der(&leaf, KeyPair::from_pem(&key.to_pem()).unwrap()).unwrap();
     let forged_key = KeyPair::generate().unwrap();
@@ -354,9 +291,7 @@ fn a_leaf_cannot_issue_another_identity() {
     params.subject_alt_names = vec![uri(&identity(UID_B).uri())];
     let forged = params.signed_by(&forged_key, &issuer).unwrap().der().clone();
     let chain = vec![forged, leaf];
-    let error = hub
-        .connect(with_certificate(&hub, chain, &forged_key.serialize_pem()))
-        .server_error();
+    let error = hub.connect(with_certificate(&hub, chain, &forged_key.serialize_pem())).server_error();
     assert!(matches!(error, Error::InvalidCertificate(_)), "{error:?}");
 }
 
@@ -368,20 +303,14 @@ fn enrolment_needs_no_certificate_but_the_pinned_ca() {
     handshake.client.unwrap();
     let server = handshake.server.unwrap();
     assert_eq!(server.alpn_protocol(), Some(ALPN_ENROLMENT));
-    assert_eq!(
-        VerifiedPeer::of(&server, &domain()).unwrap_err(),
-        IdentityError::NoPeer
-    );
+    assert_eq!(VerifiedPeer::of(&server, &domain()).unwrap_err(), IdentityError::NoPeer);
 }
 
 #[test]
 fn a_wrong_pin_is_refused() {
     let (hub, stranger) = (Hub::new(), Hub::new());
     let refused = hub.connect(enrolment_client(stranger.ca.pin(), clock_of(&hub)).unwrap());
-    assert_eq!(
-        refused.client,
-        Err(Error::InvalidCertificate(CertificateError::UnknownIssuer))
-    );
+    assert_eq!(refused.client, Err(Error::InvalidCertificate(CertificateError::UnknownIssuer)));
     assert!(stranger.ca.pin().check_pem(hub.ca.certificate_pem()).is_err());
     hub.ca.pin().check_pem(hub.ca.certificate_pem()).unwrap();
 }
@@ -391,47 +320,33 @@ fn a_wrong_pin_is_refused() {
 fn the_pin_vouches_for_the_ca_not_for_whoever_sends_it() {
     let hub = Hub::new();
     let impostor = Ca::generate("Fairlead test CA", at(NOW), YEAR).unwrap();
-    let theirs = impostor
-        .issue_server(&["hub.test".to_owned()], at(NOW), YEAR)
-        .unwrap();
+    let theirs = impostor.issue_server(&["hub.test".to_owned()], at(NOW), YEAR).unwrap();
     let mixed = CertificateSlot::of_server(theirs).unwrap();
     let pinned = hub.ca.certificate().clone();
-    let refused = connect(
-        enrolment_client(hub.ca.pin(), clock_of(&hub)).unwrap(),
-        "hub.test",
-        |hello| {
-            let served = rustls::server::ResolvesServerCert::resolve(&mixed, hello).unwrap();
-            let mut chain = (*served).clone();
-            chain.cert = vec![chain.cert[0].clone(), pinned];
-            let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-            let mut config = rustls::ServerConfig::builder_with_details(provider, clock_of(&hub))
-                .with_safe_default_protocol_versions()
-                .unwrap()
-                .with_no_client_auth()
-                .with_cert_resolver(Arc::new(rustls::sign::SingleCertAndKey::from(chain)));
-            config.alpn_protocols = vec![ALPN_ENROLMENT.to_vec()];
-            (Lane::Enrolment, Arc::new(config))
-        },
-    );
-    assert!(
-        matches!(refused.client, Err(Error::InvalidCertificate(_))),
-        "{:?}",
-        refused.client
-    );
+    let refused = connect(enrolment_client(hub.ca.pin(), clock_of(&hub)).unwrap(), "hub.test", |hello| {
+        let served = rustls::server::ResolvesServerCert::resolve(&mixed, hello).unwrap();
+        let mut chain = (*served).clone();
+        chain.cert = vec![chain.cert[0].clone(), pinned];
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let mut config = rustls::ServerConfig::builder_with_details(provider, clock_of(&hub))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::new(rustls::sign::SingleCertAndKey::from(chain)));
+        config.alpn_protocols = vec![ALPN_ENROLMENT.to_vec()];
+        (Lane::Enrolment, Arc::new(config))
+    });
+    assert!(matches!(refused.client, Err(Error::InvalidCertificate(_))), "{:?}", refused.client);
 
-    let other_name = connect(
-        enrolment_client(hub.ca.pin(), clock_of(&hub)).unwrap(),
-        "other.test",
-        |hello| hub.tls.for_hello(&hello),
-    );
+    let other_name =
+        connect(enrolment_client(hub.ca.pin(), clock_of(&hub)).unwrap(), "other.test", |hello| {
+            hub.tls.for_hello(&hello)
+        });
     assert!(matches!(other_name.client, Err(Error::InvalidCertificate(_))));
 
     hub.clock.set(NOW + YEAR.as_secs() + 1);
     let late = hub.connect(enrolment_client(hub.ca.pin(), clock_of(&hub)).unwrap());
-    assert!(matches!(
-        late.client,
-        Err(Error::InvalidCertificate(CertificateError::ExpiredContext { .. }))
-    ));
+    assert!(matches!(late.client, Err(Error::InvalidCertificate(CertificateError::ExpiredContext { .. }))));
 }
 
 /// Certificates are exchanged without touching settings or open connections.
@@ -445,25 +360,15 @@ fn a_replaced_certificate_is_used_by_the_next_handshake() {
     let key = SpokeKey::generate().unwrap();
     let csr = VerifiedCsr::from_der(&key.signing_request().unwrap()).unwrap();
     let later = at(NOW + 12 * HOUR);
-    let renewed = hub
-        .ca
-        .issue_spoke(&csr, &identity(UID_A), later, SPOKE_CERTIFICATE_LIFE)
-        .unwrap();
+    let renewed = hub.ca.issue_spoke(&csr, &identity(UID_A), later, SPOKE_CERTIFICATE_LIFE).unwrap();
     slot.replace_spoke(&renewed.pem, &key).unwrap();
-    hub.slot
-        .replace_server(
-            hub.ca
-                .issue_server(&["hub.test".to_owned()], later, YEAR)
-                .unwrap(),
-        )
-        .unwrap();
+    hub.slot.replace_server(hub.ca.issue_server(&["hub.test".to_owned()], later, YEAR).unwrap()).unwrap();
     hub.clock.set(NOW + 30 * HOUR);
     let after = hub.connect(client).peer();
     assert_eq!(after.identity(), before.identity());
     assert_eq!(after.key(), key.fingerprint());
     assert!(
-        slot.replace_spoke(&renewed.pem, &SpokeKey::generate().unwrap())
-            .is_err(),
+        slot.replace_spoke(&renewed.pem, &SpokeKey::generate().unwrap()).is_err(),
         "key and certificate differ"
     );
 }

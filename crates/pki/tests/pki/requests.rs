@@ -21,19 +21,10 @@ fn request(params: &CertificateParams, key: &KeyPair) -> Vec<u8> {
 /// Issues for A from any request and checks that the result is A's plain leaf, whatever was asked.
 fn assert_plain_leaf(hub: &Hub, csr: &[u8]) {
     let csr = VerifiedCsr::from_der(csr).unwrap();
-    let issued = hub
-        .ca
-        .issue_spoke(&csr, &identity(UID_A), at(NOW), SPOKE_CERTIFICATE_LIFE)
-        .unwrap();
+    let issued = hub.ca.issue_spoke(&csr, &identity(UID_A), at(NOW), SPOKE_CERTIFICATE_LIFE).unwrap();
     let der = CertificateDer::from_pem_slice(issued.pem.as_bytes()).unwrap();
     let (_, leaf) = X509Certificate::from_der(&der).unwrap();
-    let names = leaf
-        .subject_alternative_name()
-        .unwrap()
-        .unwrap()
-        .value
-        .general_names
-        .clone();
+    let names = leaf.subject_alternative_name().unwrap().unwrap().value.general_names.clone();
     assert_eq!(names, vec![GeneralName::URI(&identity(UID_A).uri())]);
     assert_eq!(leaf.subject().iter_attributes().count(), 0);
     assert!(!leaf.is_ca());
@@ -41,19 +32,9 @@ fn assert_plain_leaf(hub: &Hub, csr: &[u8]) {
     assert!(usage.client_auth && !usage.server_auth && !usage.any && usage.other.is_empty());
     let key_usage = *leaf.key_usage().unwrap().unwrap().value;
     assert!(key_usage.digital_signature() && !key_usage.key_cert_sign());
-    assert_eq!(
-        leaf.validity().not_before.timestamp(),
-        i64::try_from(NOW - 300).unwrap()
-    );
-    assert_eq!(
-        leaf.validity().not_after.timestamp(),
-        i64::try_from(NOW + 86_400).unwrap()
-    );
-    let oids: Vec<String> = leaf
-        .extensions()
-        .iter()
-        .map(|extension| extension.oid.to_id_string())
-        .collect();
+    assert_eq!(leaf.validity().not_before.timestamp(), i64::try_from(NOW - 300).unwrap());
+    assert_eq!(leaf.validity().not_after.timestamp(), i64::try_from(NOW + 86_400).unwrap());
+    let oids: Vec<String> = leaf.extensions().iter().map(|extension| extension.oid.to_id_string()).collect();
     assert!(oids.iter().all(|oid| oid.starts_with("2.5.29.")), "{oids:?}");
 }
 
@@ -63,10 +44,7 @@ fn our_own_request_gives_a_plain_leaf_and_names_nothing() {
     let der = key.signing_request().unwrap();
     assert!(der.len() < 300, "{} bytes", der.len());
     assert_plain_leaf(&Hub::new(), &der);
-    assert_eq!(
-        VerifiedCsr::from_der(&der).unwrap().fingerprint(),
-        key.fingerprint()
-    );
+    assert_eq!(VerifiedCsr::from_der(&der).unwrap().fingerprint(), key.fingerprint());
     let reread = SpokeKey::from_pem(&key.to_pem()).unwrap();
     assert_eq!(reread.fingerprint(), key.fingerprint());
 }
@@ -76,12 +54,8 @@ fn wishes_in_a_request_are_ignored() {
     let hub = Hub::new();
     let key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::default();
-    params
-        .distinguished_name
-        .push(DnType::CommonName, identity(UID_B).uri());
-    params
-        .distinguished_name
-        .push(DnType::OrganizationName, "system:masters");
+    params.distinguished_name.push(DnType::CommonName, identity(UID_B).uri());
+    params.distinguished_name.push(DnType::OrganizationName, "system:masters");
     params.subject_alt_names = vec![
         SanType::URI(identity(UID_B).uri().try_into().unwrap()),
         SanType::DnsName("hub.test".try_into().unwrap()),
@@ -123,14 +97,8 @@ fn size_and_tail_are_checked() {
     let der = SpokeKey::generate().unwrap().signing_request().unwrap();
     let mut tail = der.clone();
     tail.push(0);
-    assert!(matches!(
-        VerifiedCsr::from_der(&tail),
-        Err(PkiError::Malformed { .. })
-    ));
-    assert!(matches!(
-        VerifiedCsr::from_der(&vec![0x30; 5000]),
-        Err(PkiError::CsrTooLarge { .. })
-    ));
+    assert!(matches!(VerifiedCsr::from_der(&tail), Err(PkiError::Malformed { .. })));
+    assert!(matches!(VerifiedCsr::from_der(&vec![0x30; 5000]), Err(PkiError::CsrTooLarge { .. })));
     assert!(VerifiedCsr::from_der(&[]).is_err());
     for cut in 0..der.len() {
         assert!(VerifiedCsr::from_der(&der[..cut]).is_err());

@@ -28,18 +28,11 @@ fn fresh() -> JoinTokenRecord {
 }
 
 fn used() -> JoinTokenRecord {
-    JoinTokenRecord {
-        redeemed: Some(redemption(b"a")),
-        ..fresh()
-    }
+    JoinTokenRecord { redeemed: Some(redemption(b"a")), ..fresh() }
 }
 
 fn redemption(by: &[u8]) -> Redemption {
-    Redemption {
-        key: key(by),
-        certificate: "PEM".to_owned(),
-        certificate_expires_at: NOW + 86_400,
-    }
+    Redemption { key: key(by), certificate: "PEM".to_owned(), certificate_expires_at: NOW + 86_400 }
 }
 
 #[test]
@@ -50,40 +43,18 @@ fn the_table() {
     };
     assert_eq!(ask(&fresh(), &token(1), a, "aws-use1", NOW), Ok(Redeem::First));
     assert_eq!(ask(&fresh(), &token(1), a, "aws-use1", LAST), Ok(Redeem::First));
-    let expired = JoinRefusal::Expired {
-        seconds_ago: 1,
-        cluster: "aws-use1".to_owned(),
-    };
+    let expired = JoinRefusal::Expired { seconds_ago: 1, cluster: "aws-use1".to_owned() };
     assert_eq!(ask(&fresh(), &token(1), a, "aws-use1", LAST + 1), Err(expired));
-    assert_eq!(
-        ask(&fresh(), &token(2), a, "aws-use1", NOW),
-        Err(JoinRefusal::Unknown)
-    );
-    assert_eq!(
-        redeem(None, &token(1), a, "aws-use1", at(NOW)),
-        Err(JoinRefusal::Unknown)
-    );
-    let wrong = JoinRefusal::WrongName {
-        bound: "aws-use1".to_owned(),
-        claimed: "aws-use2".to_owned(),
-    };
+    assert_eq!(ask(&fresh(), &token(2), a, "aws-use1", NOW), Err(JoinRefusal::Unknown));
+    assert_eq!(redeem(None, &token(1), a, "aws-use1", at(NOW)), Err(JoinRefusal::Unknown));
+    let wrong = JoinRefusal::WrongName { bound: "aws-use1".to_owned(), claimed: "aws-use2".to_owned() };
     assert_eq!(ask(&fresh(), &token(1), a, "aws-use2", NOW), Err(wrong));
 
     let again = Ok(Redeem::Again(redemption(b"a")));
     assert_eq!(ask(&used(), &token(1), a, "aws-use1", NOW + 1), again);
-    assert_eq!(
-        ask(&used(), &token(1), a, "aws-use1", LAST + 1),
-        again,
-        "a lost reply burns nothing"
-    );
-    assert!(matches!(
-        ask(&used(), &token(1), a, "aws-use1", NOW + 86_401),
-        Err(JoinRefusal::Expired { .. })
-    ));
-    let taken = Err(JoinRefusal::UsedWithAnotherKey {
-        key: a,
-        cluster: "aws-use1".to_owned(),
-    });
+    assert_eq!(ask(&used(), &token(1), a, "aws-use1", LAST + 1), again, "a lost reply burns nothing");
+    assert!(matches!(ask(&used(), &token(1), a, "aws-use1", NOW + 86_401), Err(JoinRefusal::Expired { .. })));
+    let taken = Err(JoinRefusal::UsedWithAnotherKey { key: a, cluster: "aws-use1".to_owned() });
     assert_eq!(ask(&used(), &token(1), key(b"b"), "aws-use1", NOW), taken);
     assert_eq!(ask(&used(), &token(1), key(b"b"), "aws-use1", LAST + 1), taken);
 }
@@ -93,10 +64,7 @@ fn the_table() {
 fn a_guesser_learns_nothing() {
     for record in [fresh(), used()] {
         for (name, now) in [("aws-use1", NOW), ("other", NOW), ("aws-use1", LAST + 1)] {
-            assert_eq!(
-                redeem(Some(&record), &token(9), key(b"a"), name, at(now)),
-                Err(JoinRefusal::Unknown)
-            );
+            assert_eq!(redeem(Some(&record), &token(9), key(b"a"), name, at(now)), Err(JoinRefusal::Unknown));
         }
     }
 }
@@ -105,32 +73,19 @@ fn a_guesser_learns_nothing() {
 fn each_refusal_has_its_reason_and_says_what_to_do() {
     let refusals = [
         (
-            JoinRefusal::Expired {
-                seconds_ago: 5,
-                cluster: "x".to_owned(),
-            },
+            JoinRefusal::Expired { seconds_ago: 5, cluster: "x".to_owned() },
             Reason::TokenExpired,
             "expired 5 s ago",
         ),
         (JoinRefusal::Unknown, Reason::TokenUnknown, "did not issue"),
+        ("nonsense".parse::<JoinToken>().unwrap_err(), Reason::TokenMistyped, "mistyped"),
         (
-            "nonsense".parse::<JoinToken>().unwrap_err(),
-            Reason::TokenMistyped,
-            "mistyped",
-        ),
-        (
-            JoinRefusal::UsedWithAnotherKey {
-                key: key(b"a"),
-                cluster: "x".to_owned(),
-            },
+            JoinRefusal::UsedWithAnotherKey { key: key(b"a"), cluster: "x".to_owned() },
             Reason::TokenUsed,
             "another key",
         ),
         (
-            JoinRefusal::WrongName {
-                bound: "x".to_owned(),
-                claimed: "y".to_owned(),
-            },
+            JoinRefusal::WrongName { bound: "x".to_owned(), claimed: "y".to_owned() },
             Reason::TokenWrongName,
             "\"x\"",
         ),
@@ -145,18 +100,11 @@ fn each_refusal_has_its_reason_and_says_what_to_do() {
 fn the_form_is_stable() {
     let token = JoinToken::from_entropy(&[0; JoinToken::ENTROPY]);
     let text = token.expose();
-    assert!(
-        text.starts_with("fj1.00000000.00000000000000000000000000000000"),
-        "{text}"
-    );
+    assert!(text.starts_with("fj1.00000000.00000000000000000000000000000000"), "{text}");
     assert_eq!(text.len(), 49);
     assert_eq!(token.id(), "00000000");
     assert_eq!(text.parse::<JoinToken>().unwrap(), token);
-    assert_eq!(
-        format!(" {text}\n").parse::<JoinToken>().unwrap(),
-        token,
-        "blanks around it are a file's"
-    );
+    assert_eq!(format!(" {text}\n").parse::<JoinToken>().unwrap(), token, "blanks around it are a file's");
 }
 
 /// Every single wrong, missing, doubled or swapped character is recognised as a typing error.
@@ -172,10 +120,7 @@ fn typing_errors_are_told_from_foreign_tokens() {
                 format!("{}{}", &text[..at], &text[at + 1..]),
             ] {
                 if typo.trim() != text {
-                    assert!(
-                        matches!(typo.parse::<JoinToken>(), Err(JoinRefusal::Mistyped { .. })),
-                        "{typo}"
-                    );
+                    assert!(matches!(typo.parse::<JoinToken>(), Err(JoinRefusal::Mistyped { .. })), "{typo}");
                 }
             }
         }
@@ -184,10 +129,7 @@ fn typing_errors_are_told_from_foreign_tokens() {
         let mut bytes = text.as_bytes().to_vec();
         bytes.swap(at - 1, at);
         let swapped = String::from_utf8(bytes).unwrap();
-        assert!(
-            swapped == text || swapped.parse::<JoinToken>().is_err(),
-            "{swapped}"
-        );
+        assert!(swapped == text || swapped.parse::<JoinToken>().is_err(), "{swapped}");
     }
     assert!(text[..20].parse::<JoinToken>().is_err());
     assert!("".parse::<JoinToken>().is_err());
@@ -195,20 +137,14 @@ fn typing_errors_are_told_from_foreign_tokens() {
 
 #[test]
 fn the_token_is_neither_stored_nor_printed() {
-    let (token, record) = (
-        token(4),
-        JoinTokenRecord::new(&token(4), "a", at(NOW), JOIN_TOKEN_LIFE),
-    );
+    let (token, record) = (token(4), JoinTokenRecord::new(&token(4), "a", at(NOW), JOIN_TOKEN_LIFE));
     let secret = &token.expose()[13..];
     let stored = serde_json::to_string(&record).unwrap();
     for text in [format!("{token:?}"), format!("{record:?}"), stored.clone()] {
         assert!(!text.contains(secret) && !text.contains(&secret[..10]), "{text}");
     }
     let read: JoinTokenRecord = serde_json::from_str(&stored).unwrap();
-    assert_eq!(
-        redeem(Some(&read), &token, key(b"a"), "a", at(NOW)),
-        Ok(Redeem::First)
-    );
+    assert_eq!(redeem(Some(&read), &token, key(b"a"), "a", at(NOW)), Ok(Redeem::First));
     assert!(stored.contains("expiresAt"), "{stored}");
 }
 
@@ -232,13 +168,7 @@ fn a_thousand_redemptions_have_one_winner() {
                     };
                     let mut stored = store.lock().unwrap();
                     if stored.0 == version {
-                        *stored = (
-                            version + 1,
-                            JoinTokenRecord {
-                                redeemed: Some(mine.clone()),
-                                ..record
-                            },
-                        );
+                        *stored = (version + 1, JoinTokenRecord { redeemed: Some(mine.clone()), ..record });
                         return Ok(mine);
                     }
                 }
@@ -249,19 +179,11 @@ fn a_thousand_redemptions_have_one_winner() {
         let handles: Vec<_> = (0..8_u32)
             .map(|part| scope.spawn(move || (0..125).map(|i| attempt(part * 125 + i)).collect::<Vec<_>>()))
             .collect();
-        handles
-            .into_iter()
-            .flat_map(|handle| handle.join().unwrap())
-            .collect()
+        handles.into_iter().flat_map(|handle| handle.join().unwrap()).collect()
     });
     let winners: Vec<_> = results.iter().flatten().collect();
     assert_eq!(winners.len(), 1);
-    assert!(
-        results
-            .iter()
-            .filter_map(|r| r.as_ref().err())
-            .all(|e| e.reason() == Reason::TokenUsed)
-    );
+    assert!(results.iter().filter_map(|r| r.as_ref().err()).all(|e| e.reason() == Reason::TokenUsed));
     let who: u32 = winners[0].certificate.trim_start_matches("of ").parse().unwrap();
     assert_eq!(&attempt(who).unwrap(), winners[0]);
 }
