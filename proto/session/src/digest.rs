@@ -159,13 +159,7 @@ impl Canonical for Observation {
 
 impl Canonical for CopyStatus {
     fn digest(&self, hash: &mut Digest) {
-        for count in [
-            self.active,
-            self.ready,
-            self.terminating,
-            self.succeeded,
-            self.failed,
-        ] {
+        for count in [self.active, self.ready, self.terminating, self.succeeded, self.failed] {
             hash.number(u64::from(count));
         }
         hash.text(&self.completed_indexes);

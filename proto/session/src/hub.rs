@@ -30,12 +30,7 @@ pub struct HubConfig {
 impl HubConfig {
     /// The defaults for a leader.
     pub const fn new(leadership: Leadership, versions: Versions) -> Self {
-        Self {
-            leadership,
-            versions,
-            heartbeat_ms: DEFAULT_HEARTBEAT_MS,
-            window: DEFAULT_WINDOW,
-        }
+        Self { leadership, versions, heartbeat_ms: DEFAULT_HEARTBEAT_MS, window: DEFAULT_WINDOW }
     }
 }
 
@@ -205,12 +200,7 @@ impl HubSession {
             }
             HubInput::Command(placement, command) => self.command(&placement, command),
             HubInput::Withdraw(placement) => self.withdraw(&placement, &mut out),
-            HubInput::Acknowledge {
-                placement,
-                epoch,
-                boot,
-                version,
-            } => {
+            HubInput::Acknowledge { placement, epoch, boot, version } => {
                 self.acknowledge(placement, (epoch, boot, version), &mut out);
             }
             HubInput::Tick => self.tick(now, &mut out),
@@ -256,12 +246,7 @@ impl HubSession {
         }
         if matches!(self.link, Link::Up(_)) {
             let (epoch, boot, version) = which;
-            out.push(HubOutput::Send(HubFrame::Acknowledge(
-                placement.clone(),
-                epoch,
-                boot,
-                version,
-            )));
+            out.push(HubOutput::Send(HubFrame::Acknowledge(placement.clone(), epoch, boot, version)));
         }
         self.durable.insert(placement, which);
     }
@@ -291,21 +276,15 @@ impl HubSession {
                 out.push(HubOutput::Event(SessionEvent::Heartbeat(sent)));
             }
             (Link::AwaitHello | Link::AwaitReady(_) | Link::Up(_), other) => {
-                self.refuse(
-                    Reason::ProtocolViolation,
-                    &format!("{} out of turn", other.name()),
-                    out,
-                );
+                self.refuse(Reason::ProtocolViolation, &format!("{} out of turn", other.name()), out);
             }
         }
     }
 
     fn hello(&mut self, hello: Hello, now: Now, out: &mut Vec<HubOutput>) {
         if !speaks(PROTOCOL, hello.protocol) {
-            let detail = format!(
-                "the hub speaks protocol {PROTOCOL} and the one before, not {}",
-                hello.protocol
-            );
+            let detail =
+                format!("the hub speaks protocol {PROTOCOL} and the one before, not {}", hello.protocol);
             return self.refuse(Reason::UnsupportedProtocol, &detail, out);
         }
         // The spoke will judge for itself; this only saves it from a leader that already knows to be outdated.
@@ -334,13 +313,7 @@ impl HubSession {
         let Link::AwaitReady(opening) = mem::replace(&mut self.link, Link::Down) else {
             return;
         };
-        let Opening {
-            hello,
-            clock_offset_ms,
-            stale_commands,
-            stale_observations,
-            mut changes,
-        } = *opening;
+        let Opening { hello, clock_offset_ms, stale_commands, stale_observations, mut changes } = *opening;
         changes.set.extend(self.commands.keys_in(stale_commands).cloned());
         out.push(HubOutput::Event(SessionEvent::Connected {
             protocol: hello.protocol,
@@ -349,12 +322,7 @@ impl HubSession {
             cluster_uid: hello.cluster_uid,
             clock_offset_ms,
         }));
-        out.extend(
-            changes
-                .gone
-                .into_iter()
-                .map(|placement| HubOutput::Send(HubFrame::Withdraw(placement))),
-        );
+        out.extend(changes.gone.into_iter().map(|placement| HubOutput::Send(HubFrame::Withdraw(placement))));
         self.link = Link::Up(Box::new(Up {
             outbox: Outbox::new(self.config.window, changes.set),
             unconfirmed: self.observations.keys_in(stale_observations).cloned().collect(),
@@ -367,21 +335,10 @@ impl HubSession {
             return;
         };
         let (boot, version) = (observation.boot, observation.version);
-        out.push(HubOutput::Send(HubFrame::ObservationReceived(
-            placement.clone(),
-            boot,
-            version,
-        )));
+        out.push(HubOutput::Send(HubFrame::ObservationReceived(placement.clone(), boot, version)));
         up.unconfirmed.remove(&placement);
-        let news = up
-            .announced
-            .as_mut()
-            .is_some_and(|announced| announced.insert(placement.clone()));
-        if self
-            .durable
-            .get(&placement)
-            .is_some_and(|which| *which != stamp(&observation))
-        {
+        let news = up.announced.as_mut().is_some_and(|announced| announced.insert(placement.clone()));
+        if self.durable.get(&placement).is_some_and(|which| *which != stamp(&observation)) {
             self.durable.remove(&placement);
         }
         let changed = self.observations.insert(&placement, observation.clone());
@@ -412,30 +369,15 @@ impl HubSession {
         for placement in unconfirmed {
             self.forget(&placement, out);
         }
-        for (placement, observation) in self
-            .observations
-            .iter()
-            .filter(|(key, _)| !announced.contains(*key))
+        for (placement, observation) in self.observations.iter().filter(|(key, _)| !announced.contains(*key))
         {
-            out.push(HubOutput::Event(SessionEvent::Observed(
-                placement.clone(),
-                observation.clone(),
-            )));
+            out.push(HubOutput::Event(SessionEvent::Observed(placement.clone(), observation.clone())));
         }
         out.push(HubOutput::Event(SessionEvent::InventoryComplete));
         for (placement, which) in &self.durable {
-            if self
-                .observations
-                .get(placement)
-                .is_some_and(|o| stamp(o) == *which && is_settled(&o.state))
-            {
+            if self.observations.get(placement).is_some_and(|o| stamp(o) == *which && is_settled(&o.state)) {
                 let (epoch, boot, version) = *which;
-                out.push(HubOutput::Send(HubFrame::Acknowledge(
-                    placement.clone(),
-                    epoch,
-                    boot,
-                    version,
-                )));
+                out.push(HubOutput::Send(HubFrame::Acknowledge(placement.clone(), epoch, boot, version)));
             }
         }
     }

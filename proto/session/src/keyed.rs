@@ -20,10 +20,7 @@ pub(crate) struct KeyedMap<V> {
 
 impl<V: Canonical + PartialEq> KeyedMap<V> {
     pub(crate) const fn new() -> Self {
-        Self {
-            entries: BTreeMap::new(),
-            hashes: [0; BUCKETS],
-        }
+        Self { entries: BTreeMap::new(), hashes: [0; BUCKETS] }
     }
 
     /// Sets an entry; false when it has this very value already.
@@ -104,12 +101,7 @@ mod tests {
     use crate::message::{Command, Desired, Intent, StopCause};
 
     fn command(revision: u64) -> Command {
-        Command {
-            run: RunId::new("r"),
-            epoch: Epoch::new(1, 1),
-            revision,
-            desired: Desired::Keep,
-        }
+        Command { run: RunId::new("r"), epoch: Epoch::new(1, 1), revision, desired: Desired::Keep }
     }
 
     fn key(i: u64) -> PlacementId {
@@ -147,10 +139,7 @@ mod tests {
         for i in 0..2000 {
             map.insert(&key(i), command(0));
         }
-        assert!(
-            map.hashes().0.iter().all(|hash| *hash != 0),
-            "a bucket stays empty over 2000 keys"
-        );
+        assert!(map.hashes().0.iter().all(|hash| *hash != 0), "a bucket stays empty over 2000 keys");
         for i in 0..2000 {
             map.remove(&key(i));
         }
@@ -175,10 +164,7 @@ mod tests {
             manifest: manifest.into(),
             demand: Vec::new(),
         };
-        let with = |desired| Command {
-            desired,
-            ..command(1)
-        };
+        let with = |desired| Command { desired, ..command(1) };
         let variants = [
             with(Desired::Keep),
             with(Desired::Prepare(intent("a", "bc", b""))),
@@ -187,18 +173,9 @@ mod tests {
             with(Desired::Start(intent("ab", "c", b"x"))),
             with(Desired::Stop(StopCause::Deleted)),
             with(Desired::Stop(StopCause::Evicted)),
-            Command {
-                run: RunId::new("s"),
-                ..command(1)
-            },
-            Command {
-                epoch: Epoch::new(1, 2),
-                ..command(1)
-            },
-            Command {
-                epoch: Epoch::new(2, 1),
-                ..command(1)
-            },
+            Command { run: RunId::new("s"), ..command(1) },
+            Command { epoch: Epoch::new(1, 2), ..command(1) },
+            Command { epoch: Epoch::new(2, 1), ..command(1) },
             command(2),
         ];
         let mut hashes: Vec<u64> = variants.iter().map(|v| Digest::of_entry(&key(1), v)).collect();

@@ -293,16 +293,8 @@ impl Observation {
             CopyState::Accepted | CopyState::Vanished => 0,
             CopyState::Refused(refusal) => refusal.detail.len(),
             CopyState::Live(status) | CopyState::Stopping(status) | CopyState::Stopped(status) => {
-                let indexes = status
-                    .completed_indexes
-                    .len()
-                    .saturating_add(status.failed_indexes.len());
-                indexes.saturating_add(
-                    status
-                        .terminal
-                        .as_ref()
-                        .map_or(0, |terminal| terminal.message.len()),
-                )
+                let indexes = status.completed_indexes.len().saturating_add(status.failed_indexes.len());
+                indexes.saturating_add(status.terminal.as_ref().map_or(0, |terminal| terminal.message.len()))
             }
         };
         variable.saturating_add(ENTRY_OVERHEAD)

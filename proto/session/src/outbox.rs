@@ -161,10 +161,7 @@ mod tests {
     fn the_window_limits_keys_under_way() {
         let mut outbox = Outbox::new(2, BTreeSet::new());
         (1..=5).for_each(|i| outbox.changed(&key(i)));
-        assert_eq!(
-            drain(&mut outbox),
-            [Next::Complete, Next::Entry(key(1)), Next::Entry(key(2))]
-        );
+        assert_eq!(drain(&mut outbox), [Next::Complete, Next::Entry(key(1)), Next::Entry(key(2))]);
         outbox.received(&key(9));
         assert_eq!(drain(&mut outbox), []);
         outbox.received(&key(2));

@@ -32,13 +32,7 @@ pub struct SpokeConfig {
 impl SpokeConfig {
     /// The defaults for an agent with this floor and boot count.
     pub fn new(floor: Floor, boot: u64) -> Self {
-        Self {
-            floor,
-            boot,
-            versions: Versions::default(),
-            cluster_uid: "".into(),
-            window: DEFAULT_WINDOW,
-        }
+        Self { floor, boot, versions: Versions::default(), cluster_uid: "".into(), window: DEFAULT_WINDOW }
     }
 }
 
@@ -221,12 +215,7 @@ impl SpokeSession {
         })));
         let deadline = now.mono.plus(HANDSHAKE_MS);
         let changes = Changes::default();
-        self.link = Link::AwaitWelcome(Box::new(Opening {
-            deadline,
-            observations,
-            commands,
-            changes,
-        }));
+        self.link = Link::AwaitWelcome(Box::new(Opening { deadline, observations, commands, changes }));
     }
 
     fn observe(&mut self, placement: &PlacementId, observation: Observation) {
@@ -304,11 +293,7 @@ impl SpokeSession {
                 up.answered = up.answered.max(number.min(up.sent));
             }
             (Link::AwaitWelcome(_) | Link::AwaitFloor(_) | Link::Up(_), other) => {
-                self.refuse(
-                    Reason::ProtocolViolation,
-                    &format!("{} out of turn", other.name()),
-                    out,
-                );
+                self.refuse(Reason::ProtocolViolation, &format!("{} out of turn", other.name()), out);
             }
         }
     }
@@ -321,27 +306,16 @@ impl SpokeSession {
 
     /// Passes on an acknowledgement of the newest observation; of an older one there is nothing to do.
     fn acknowledged(&self, placement: PlacementId, which: (Epoch, u64, u64), out: &mut Vec<SpokeOutput>) {
-        let newest = self
-            .observations
-            .get(&placement)
-            .map(|o| (o.epoch, o.boot, o.version));
+        let newest = self.observations.get(&placement).map(|o| (o.epoch, o.boot, o.version));
         if newest == Some(which) {
             let (epoch, boot, version) = which;
-            out.push(SpokeOutput::Acknowledged {
-                placement,
-                epoch,
-                boot,
-                version,
-            });
+            out.push(SpokeOutput::Acknowledged { placement, epoch, boot, version });
         }
     }
 
     fn welcome(&mut self, welcome: Welcome, now: Now, out: &mut Vec<SpokeOutput>) {
         if !speaks(welcome.protocol, PROTOCOL) {
-            let detail = format!(
-                "the hub speaks protocol {}, this spoke {PROTOCOL}",
-                welcome.protocol
-            );
+            let detail = format!("the hub speaks protocol {}, this spoke {PROTOCOL}", welcome.protocol);
             return self.refuse(Reason::UnsupportedProtocol, &detail, out);
         }
         match self.asked.judge(&welcome.leadership) {
@@ -351,11 +325,7 @@ impl SpokeSession {
                 // restart of the agent.
                 self.asked.nonce = Nonce::default();
                 out.push(SpokeOutput::StoreFloor(self.asked.clone()));
-                self.refuse(
-                    Reason::SplitBrain,
-                    "two hubs claim one term; neither is obeyed",
-                    out,
-                );
+                self.refuse(Reason::SplitBrain, "two hubs claim one term; neither is obeyed", out);
             }
             Claim::Current if self.asked == self.config.floor => {
                 self.join(welcome);
@@ -398,29 +368,12 @@ impl SpokeSession {
         let Link::AwaitFloor(joining) = mem::replace(&mut self.link, Link::Down) else {
             return;
         };
-        let Joining {
-            leadership,
-            heartbeat_ms,
-            stale_observations,
-            stale_commands,
-            mut changes,
-        } = *joining;
+        let Joining { leadership, heartbeat_ms, stale_observations, stale_commands, mut changes } = *joining;
         out.push(SpokeOutput::Send(SpokeFrame::Ready));
         out.push(SpokeOutput::Established(leadership));
-        out.extend(
-            changes
-                .gone
-                .into_iter()
-                .map(|gone| SpokeOutput::Send(SpokeFrame::Forget(gone))),
-        );
-        changes
-            .set
-            .extend(self.observations.keys_in(stale_observations).cloned());
-        for (placement, command) in self
-            .commands
-            .iter()
-            .filter(|(key, _)| !stale_commands.contains(key))
-        {
+        out.extend(changes.gone.into_iter().map(|gone| SpokeOutput::Send(SpokeFrame::Forget(gone))));
+        changes.set.extend(self.observations.keys_in(stale_observations).cloned());
+        for (placement, command) in self.commands.iter().filter(|(key, _)| !stale_commands.contains(key)) {
             out.push(SpokeOutput::Command(placement.clone(), command.clone()));
         }
         let mut up = Up {
@@ -433,11 +386,7 @@ impl SpokeSession {
         };
         up.beat(now, out);
         self.link = Link::Up(Box::new(up));
-        out.extend(
-            self.report
-                .clone()
-                .map(|report| SpokeOutput::Send(SpokeFrame::Report(report))),
-        );
+        out.extend(self.report.clone().map(|report| SpokeOutput::Send(SpokeFrame::Report(report))));
     }
 
     fn refuse(&mut self, reason: Reason, detail: &str, out: &mut Vec<SpokeOutput>) {
@@ -464,10 +413,7 @@ impl SpokeSession {
             return;
         };
         let observations = &self.observations;
-        while let Some(next) = up
-            .outbox
-            .next(|key| observations.get(key).map_or(0, Observation::weight))
-        {
+        while let Some(next) = up.outbox.next(|key| observations.get(key).map_or(0, Observation::weight)) {
             let frame = match next {
                 Next::Complete => SpokeFrame::InventoryComplete,
                 Next::Entry(key) => match observations.get(&key) {

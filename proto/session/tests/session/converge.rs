@@ -58,12 +58,7 @@ struct Run {
 
 impl Run {
     fn new() -> Self {
-        Self {
-            world: World::new(),
-            version: 0,
-            boot: 1,
-            term: 1,
-        }
+        Self { world: World::new(), version: 0, boot: 1, term: 1 }
     }
 
     fn take(&mut self, step: &Step) {
@@ -100,14 +95,8 @@ impl Run {
                 world.spoke(fairlead_session::SpokeInput::Tick);
             }
         }
-        assert!(
-            self.world.flying_observations().len() <= WINDOW,
-            "more observations under way than allowed"
-        );
-        assert!(
-            self.world.flying_commands().len() <= WINDOW,
-            "more commands under way than allowed"
-        );
+        assert!(self.world.flying_observations().len() <= WINDOW, "more observations under way than allowed");
+        assert!(self.world.flying_commands().len() <= WINDOW, "more commands under way than allowed");
     }
 }
 
@@ -166,9 +155,5 @@ fn a_reconnect_sends_what_changed() {
     world.assert_in_step();
     let (observations, commands) = world.entries_sent;
     // Two buckets of 64 differ in each map; with 1000 keys a bucket holds about 16.
-    assert!(
-        (1..80).contains(&observations) && (1..80).contains(&commands),
-        "{:?}",
-        world.entries_sent
-    );
+    assert!((1..80).contains(&observations) && (1..80).contains(&commands), "{:?}", world.entries_sent);
 }

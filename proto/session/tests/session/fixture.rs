@@ -16,11 +16,7 @@ pub(crate) fn leader(term: u64) -> Leadership {
 }
 
 pub(crate) fn leader_with(incarnation: u64, term: u64, nonce: &str) -> Leadership {
-    Leadership {
-        incarnation: Incarnation(incarnation),
-        term: Term(term),
-        nonce: Nonce(nonce.into()),
-    }
+    Leadership { incarnation: Incarnation(incarnation), term: Term(term), nonce: Nonce(nonce.into()) }
 }
 
 pub(crate) fn key(i: u64) -> PlacementId {
@@ -28,12 +24,7 @@ pub(crate) fn key(i: u64) -> PlacementId {
 }
 
 pub(crate) fn command(i: u64, revision: u64, desired: Desired) -> Command {
-    Command {
-        run: RunId::new(format!("run-{i}")),
-        epoch: Epoch::new(1, i),
-        revision,
-        desired,
-    }
+    Command { run: RunId::new(format!("run-{i}")), epoch: Epoch::new(1, i), revision, desired }
 }
 
 pub(crate) fn start(i: u64, revision: u64) -> Command {
@@ -64,15 +55,7 @@ pub(crate) fn observation(i: u64, boot: u64, version: u64, state: CopyState) -> 
 }
 
 pub(crate) fn live(i: u64, boot: u64, version: u64) -> Observation {
-    observation(
-        i,
-        boot,
-        version,
-        CopyState::Live(CopyStatus {
-            active: 1,
-            ..CopyStatus::default()
-        }),
-    )
+    observation(i, boot, version, CopyState::Live(CopyStatus { active: 1, ..CopyStatus::default() }))
 }
 
 pub(crate) fn stopped(i: u64, boot: u64, version: u64) -> Observation {
@@ -133,10 +116,7 @@ impl World {
     }
 
     pub(crate) fn now(&self) -> Now {
-        Now {
-            wall: Millis(1_000_000 + self.mono),
-            mono: Millis(self.mono),
-        }
+        Now { wall: Millis(1_000_000 + self.mono), mono: Millis(self.mono) }
     }
 
     pub(crate) fn hub(&mut self, input: HubInput) {
@@ -176,10 +156,7 @@ impl World {
             SessionEvent::InventoryComplete => {
                 assert!(!brain.complete, "InventoryComplete twice");
                 brain.complete = true;
-                assert_eq!(
-                    brain.fresh, brain.view,
-                    "events of one session tell the whole inventory"
-                );
+                assert_eq!(brain.fresh, brain.view, "events of one session tell the whole inventory");
             }
             SessionEvent::Report(_) | SessionEvent::Heartbeat(_) => assert!(brain.up),
             SessionEvent::Refused(_) => assert!(!brain.up),
@@ -207,11 +184,7 @@ impl World {
             }
             SpokeOutput::Established(leadership) => {
                 assert!(agent.established.is_none());
-                assert_eq!(
-                    agent.stored,
-                    Floor::from(&leadership),
-                    "obeyed before the floor was durable"
-                );
+                assert_eq!(agent.stored, Floor::from(&leadership), "obeyed before the floor was durable");
                 agent.established = Some(leadership);
             }
             SpokeOutput::Command(placement, command) => {
@@ -227,17 +200,9 @@ impl World {
                 agent.in_force.clear();
                 agent.voids += 1;
             }
-            SpokeOutput::Acknowledged {
-                placement,
-                epoch,
-                boot,
-                version,
-            } => {
+            SpokeOutput::Acknowledged { placement, epoch, boot, version } => {
                 let newest = &agent.has[&placement];
-                assert_eq!(
-                    (newest.epoch, newest.boot, newest.version),
-                    (epoch, boot, version)
-                );
+                assert_eq!((newest.epoch, newest.boot, newest.version), (epoch, boot, version));
                 agent.acknowledged.insert(placement);
             }
             SpokeOutput::Close(goodbye) => agent.closed.push(goodbye),
@@ -304,12 +269,7 @@ impl World {
     pub(crate) fn acknowledge(&mut self, i: u64) {
         if let Some(o) = self.brain.view.get(&key(i)).cloned() {
             let (epoch, boot, version) = (o.epoch, o.boot, o.version);
-            self.hub(HubInput::Acknowledge {
-                placement: key(i),
-                epoch,
-                boot,
-                version,
-            });
+            self.hub(HubInput::Acknowledge { placement: key(i), epoch, boot, version });
         }
     }
 
@@ -368,34 +328,20 @@ impl World {
     /// Both maps agree, on the wire's two ends and in the heads of brain and agent.
     pub(crate) fn assert_in_step(&self) {
         assert!(self.brain.up && self.brain.complete);
-        let hub: BTreeMap<_, _> = self
-            .hub
-            .observations()
-            .map(|(k, v)| (k.clone(), v.clone()))
-            .collect();
+        let hub: BTreeMap<_, _> = self.hub.observations().map(|(k, v)| (k.clone(), v.clone())).collect();
         assert_eq!(hub, self.agent.has);
         assert_eq!(self.brain.view, self.agent.has);
         assert_eq!(self.brain.fresh, self.agent.has);
-        let spoke: BTreeMap<_, _> = self
-            .spoke
-            .commands()
-            .map(|(k, v)| (k.clone(), v.clone()))
-            .collect();
+        let spoke: BTreeMap<_, _> = self.spoke.commands().map(|(k, v)| (k.clone(), v.clone())).collect();
         assert_eq!(spoke, self.brain.wanted);
         assert_eq!(self.agent.in_force, self.brain.wanted);
     }
 }
 
 fn hub(leadership: Leadership) -> HubSession {
-    HubSession::new(HubConfig {
-        window: WINDOW,
-        ..HubConfig::new(leadership, Versions::default())
-    })
+    HubSession::new(HubConfig { window: WINDOW, ..HubConfig::new(leadership, Versions::default()) })
 }
 
 fn spoke(floor: Floor, boot: u64) -> SpokeSession {
-    SpokeSession::new(SpokeConfig {
-        window: WINDOW,
-        ..SpokeConfig::new(floor, boot)
-    })
+    SpokeSession::new(SpokeConfig { window: WINDOW, ..SpokeConfig::new(floor, boot) })
 }

@@ -35,10 +35,7 @@ fn orders_wait_for_the_durable_floor() {
     world.settle();
     assert_eq!(world.agent.held, [Floor::from(&leader(1))]);
     assert!(world.agent.established.is_none() && world.agent.in_force.is_empty());
-    assert!(
-        !world.brain.up,
-        "the hub must not count on a spoke that has not said Ready"
-    );
+    assert!(!world.brain.up, "the hub must not count on a spoke that has not said Ready");
     assert_eq!(world.spoke.floor(), &Floor::default());
 
     world.agent.stored = Floor::from(&leader(1));
@@ -63,11 +60,7 @@ fn a_floor_that_is_still_being_stored_binds_already() {
     world.restart_hub(leader(5));
     world.connect();
     world.settle();
-    assert_eq!(
-        world.agent.held.len(),
-        2,
-        "asked again, since the first write may have been lost"
-    );
+    assert_eq!(world.agent.held.len(), 2, "asked again, since the first write may have been lost");
     world.agent.stored = Floor::from(&leader(5));
     world.spoke(SpokeInput::FloorStored(Floor::from(&leader(5))));
     world.settle();
@@ -83,11 +76,7 @@ fn an_older_leader_is_refused_by_both_ends() {
     world.restart_hub(leader(2));
     world.connect();
     world.settle();
-    assert_eq!(
-        last_refusal(&world),
-        Some(Reason::StaleTerm),
-        "the hub sees it in the Hello"
-    );
+    assert_eq!(last_refusal(&world), Some(Reason::StaleTerm), "the hub sees it in the Hello");
     assert_eq!(world.agent.closed.last().unwrap().reason, Reason::StaleTerm);
 
     // A hub that does not look at the floor meets the spoke's own judgement.
@@ -124,11 +113,7 @@ fn two_leaders_of_one_term_are_both_refused_until_a_higher_term() {
     world.restart_hub(leader_with(1, 1, "a"));
     world.connect();
     world.settle();
-    assert_eq!(
-        last_refusal(&world),
-        Some(Reason::SplitBrain),
-        "a restart of the agent does not forget it"
-    );
+    assert_eq!(last_refusal(&world), Some(Reason::SplitBrain), "a restart of the agent does not forget it");
     world.restart_hub(leader_with(1, 2, "a"));
     world.connect();
     world.settle();
@@ -178,10 +163,7 @@ fn orders_end_with_their_session_and_come_again_in_the_next() {
     world.connect();
     world.settle();
     world.assert_in_step();
-    assert_eq!(
-        world.entries_sent.1, 0,
-        "command 1 is known to the spoke and does not travel again"
-    );
+    assert_eq!(world.entries_sent.1, 0, "command 1 is known to the spoke and does not travel again");
 }
 
 #[test]
@@ -243,15 +225,8 @@ fn what_the_spoke_forgot_while_away_is_forgotten() {
 #[test]
 fn the_newest_report_follows_each_start() {
     let mut world = World::new();
-    world.spoke(SpokeInput::Report(Report {
-        version: 1,
-        ..Report::default()
-    }));
-    world.spoke(SpokeInput::Report(Report {
-        version: 2,
-        nodes: 3,
-        ..Report::default()
-    }));
+    world.spoke(SpokeInput::Report(Report { version: 1, ..Report::default() }));
+    world.spoke(SpokeInput::Report(Report { version: 2, nodes: 3, ..Report::default() }));
     world.connect();
     world.settle();
     let reports = |world: &World| {
@@ -262,10 +237,7 @@ fn the_newest_report_follows_each_start() {
         reports.collect::<Vec<_>>()
     };
     assert_eq!(reports(&world), [2]);
-    world.spoke(SpokeInput::Report(Report {
-        version: 3,
-        ..Report::default()
-    }));
+    world.spoke(SpokeInput::Report(Report { version: 3, ..Report::default() }));
     world.settle();
     world.cut();
     world.connect();
@@ -342,12 +314,8 @@ fn a_second_connection_replaces_the_first() {
     world.connect();
     world.settle();
     world.assert_in_step();
-    let disconnected = world
-        .brain
-        .events
-        .iter()
-        .filter(|e| matches!(e, SessionEvent::Disconnected(None)))
-        .count();
+    let disconnected =
+        world.brain.events.iter().filter(|e| matches!(e, SessionEvent::Disconnected(None))).count();
     assert_eq!(disconnected, 1);
 }
 
@@ -370,30 +338,18 @@ fn another_protocol_is_refused_by_name() {
         let mut world = World::new();
         world.hub(HubInput::Connected);
         world.hub(HubInput::Frame(hello(protocol)));
-        assert_eq!(
-            last_refusal(&world),
-            Some(Reason::UnsupportedProtocol),
-            "{protocol}"
-        );
+        assert_eq!(last_refusal(&world), Some(Reason::UnsupportedProtocol), "{protocol}");
     }
     let mut world = World::new();
     world.connect();
-    let HubFrame::Welcome(mut answer) = welcome(leader(1)) else {
-        unreachable!()
-    };
+    let HubFrame::Welcome(mut answer) = welcome(leader(1)) else { unreachable!() };
     answer.protocol = PROTOCOL + 2;
     world.spoke(SpokeInput::Frame(HubFrame::Welcome(answer.clone())));
-    assert_eq!(
-        world.agent.closed.last().unwrap().reason,
-        Reason::UnsupportedProtocol
-    );
+    assert_eq!(world.agent.closed.last().unwrap().reason, Reason::UnsupportedProtocol);
     world.connect();
     answer.protocol = PROTOCOL + 1;
     world.spoke(SpokeInput::Frame(HubFrame::Welcome(answer)));
-    assert!(
-        world.agent.established.is_some(),
-        "a hub one version ahead is obeyed"
-    );
+    assert!(world.agent.established.is_some(), "a hub one version ahead is obeyed");
 }
 
 #[test]
@@ -405,11 +361,7 @@ fn the_clock_offset_is_measured_at_the_hello() {
     world.hub(HubInput::Frame(SpokeFrame::Ready));
     assert!(matches!(
         world.brain.events.last(),
-        Some(SessionEvent::Connected {
-            clock_offset_ms: 250,
-            boot: 1,
-            ..
-        })
+        Some(SessionEvent::Connected { clock_offset_ms: 250, boot: 1, .. })
     ));
 }
 
@@ -430,39 +382,25 @@ fn frames_out_of_turn_end_the_session() {
         world.hub(HubInput::Frame(frame));
         assert_eq!(world.brain.events.len(), 1, "frames after the end are dropped");
     }
-    let from_hub = [
-        HubFrame::Command(key(1), start(1, 1)),
-        HubFrame::Withdraw(key(1)),
-        HubFrame::CommandsComplete,
-    ];
+    let from_hub =
+        [HubFrame::Command(key(1), start(1, 1)), HubFrame::Withdraw(key(1)), HubFrame::CommandsComplete];
     for frame in from_hub {
         let mut world = World::new();
         world.agent.hold_floor = true;
         world.connect();
         world.spoke(SpokeInput::Frame(frame.clone()));
-        assert_eq!(
-            world.agent.closed.last().unwrap().reason,
-            Reason::ProtocolViolation,
-            "{frame:?}"
-        );
+        assert_eq!(world.agent.closed.last().unwrap().reason, Reason::ProtocolViolation, "{frame:?}");
         world.connect();
         world.spoke(SpokeInput::Frame(welcome(leader(1))));
         world.spoke(SpokeInput::Frame(frame.clone()));
-        assert_eq!(
-            world.agent.closed.len(),
-            2,
-            "nor before the floor is durable: {frame:?}"
-        );
+        assert_eq!(world.agent.closed.len(), 2, "nor before the floor is durable: {frame:?}");
     }
     let mut world = in_step();
     world.hub(HubInput::Frame(SpokeFrame::InventoryComplete));
     assert_eq!(last_refusal(&world), Some(Reason::ProtocolViolation));
     let mut world = in_step();
     world.spoke(SpokeInput::Frame(welcome(leader(1))));
-    assert_eq!(
-        world.agent.closed.last().unwrap().reason,
-        Reason::ProtocolViolation
-    );
+    assert_eq!(world.agent.closed.last().unwrap().reason, Reason::ProtocolViolation);
 }
 
 #[test]
