@@ -25,6 +25,8 @@ enum Step {
     RestartHub,
     RestartAgent,
     Wait(i64),
+    /// Everything under way arrives: if there is a session, both ends are in step, without a new one.
+    Settle,
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -45,6 +47,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => Just(Step::RestartHub),
         1 => Just(Step::RestartAgent),
         1 => (1..40_000_i64).prop_map(Step::Wait),
+        2 => Just(Step::Settle),
     ];
     proptest::collection::vec(step, 0..120)
 }
@@ -93,6 +96,12 @@ impl Run {
                 world.mono += ms;
                 world.hub(fairlead_session::HubInput::Tick);
                 world.spoke(fairlead_session::SpokeInput::Tick);
+            }
+            Step::Settle => {
+                world.settle();
+                if world.brain.up && world.agent.established.is_some() {
+                    world.assert_in_step();
+                }
             }
         }
         assert!(self.world.flying_observations().len() <= WINDOW, "more observations under way than allowed");

@@ -80,6 +80,8 @@ pub(crate) struct Brain {
 pub(crate) struct Agent {
     pub(crate) has: BTreeMap<PlacementId, Observation>,
     pub(crate) in_force: BTreeMap<PlacementId, Command>,
+    /// Every order that was ever handed over, in order.
+    pub(crate) orders: Vec<PlacementId>,
     pub(crate) established: Option<Leadership>,
     pub(crate) stored: Floor,
     /// Whether floors are stored at once.
@@ -189,6 +191,7 @@ impl World {
             }
             SpokeOutput::Command(placement, command) => {
                 assert!(agent.established.is_some(), "an order outside of a session");
+                agent.orders.push(placement.clone());
                 agent.in_force.insert(placement, command);
             }
             SpokeOutput::Withdrawn(placement) => {

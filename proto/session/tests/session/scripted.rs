@@ -67,6 +67,25 @@ fn a_floor_that_is_still_being_stored_binds_already() {
     world.assert_in_step();
 }
 
+/// The write for an earlier leader comes back while a later one waits for its own.
+#[test]
+fn only_the_leaders_own_floor_opens_its_session() {
+    let mut world = World::new();
+    world.agent.hold_floor = true;
+    for term in [5, 6] {
+        world.restart_hub(leader(term));
+        world.connect();
+        world.settle();
+    }
+    world.agent.stored = Floor::from(&leader(5));
+    world.spoke(SpokeInput::FloorStored(Floor::from(&leader(5))));
+    assert!(world.agent.established.is_none());
+    world.agent.stored = Floor::from(&leader(6));
+    world.spoke(SpokeInput::FloorStored(Floor::from(&leader(6))));
+    world.settle();
+    world.assert_in_step();
+}
+
 #[test]
 fn an_older_leader_is_refused_by_both_ends() {
     let mut world = in_step();
@@ -75,8 +94,9 @@ fn an_older_leader_is_refused_by_both_ends() {
     world.settle();
     world.restart_hub(leader(2));
     world.connect();
-    world.settle();
+    world.deliver_up();
     assert_eq!(last_refusal(&world), Some(Reason::StaleTerm), "the hub sees it in the Hello");
+    world.settle();
     assert_eq!(world.agent.closed.last().unwrap().reason, Reason::StaleTerm);
 
     // A hub that does not look at the floor meets the spoke's own judgement.
@@ -160,9 +180,11 @@ fn orders_end_with_their_session_and_come_again_in_the_next() {
 
     world.want_nothing(2);
     world.entries_sent = (0, 0);
+    world.agent.orders.clear();
     world.connect();
     world.settle();
     world.assert_in_step();
+    assert_eq!(world.agent.orders, [key(1)], "order 2 is not handed over, not even for a moment");
     assert_eq!(world.entries_sent.1, 0, "command 1 is known to the spoke and does not travel again");
 }
 
@@ -188,6 +210,10 @@ fn an_acknowledgement_of_an_older_observation_is_not_passed_on() {
     world.have(1, stopped(1, 1, 2));
     world.settle();
     assert!(world.agent.acknowledged.is_empty());
+    let old = live(1, 1, 1);
+    let (epoch, boot, version) = (old.epoch, old.boot, old.version);
+    world.hub(HubInput::Acknowledge { placement: key(1), epoch, boot, version });
+    assert!(world.down.is_empty(), "the hub knows a newer one, so it says nothing");
     world.acknowledge(1);
     world.settle();
     assert!(world.agent.acknowledged.contains(&key(1)));
