@@ -136,8 +136,13 @@ impl Hub {
 
     /// Who trusts this hub and shows this certificate.
     pub(crate) fn dialer(&self, certificate: Arc<CertificateSlot>) -> Dialer {
+        self.dialer_at(&self.address, certificate)
+    }
+
+    /// The same, who reaches the hub at another address.
+    pub(crate) fn dialer_at(&self, address: &str, certificate: Arc<CertificateSlot>) -> Dialer {
         let tls = session_client(self.ca.certificate_pem(), certificate, self.time()).unwrap();
-        Dialer::new(&self.address, tls).unwrap()
+        Dialer::new(address, tls).unwrap()
     }
 
     /// A spoke of this hub.

@@ -8,7 +8,8 @@ use fairlead_model::{Epoch, Millis, PlacementId, Reason, RunId};
 use fairlead_pki::SpokeIdentity;
 use fairlead_session::{Command, Desired, HubFrame, Intent, SpokeFrame};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
 
 use crate::fixture::{Hub, NOW, UID, domain};
 
@@ -166,6 +167,35 @@ async fn bad_company_does_not_disturb() {
     half.read_to_end(&mut Vec::new()).await.ok();
     gateway.frames_out.send(HubFrame::HeartbeatAck(2)).await.unwrap();
     assert_eq!(spoke.frames_in.recv().await.unwrap(), HubFrame::HeartbeatAck(2));
+}
+
+/// Passes bytes on in both directions until told to hold them back, as a network that drops packets does.
+async fn through_a_network(hub: &str, hold: CancellationToken) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (address, hub) = (listener.local_addr().unwrap().to_string(), hub.to_owned());
+    tokio::spawn(async move {
+        let (mut from, _) = listener.accept().await.unwrap();
+        let mut to = TcpStream::connect(hub).await.unwrap();
+        let relaying = tokio::io::copy_bidirectional(&mut from, &mut to);
+        hold.run_until_cancelled(relaying).await;
+        // Both sockets stay open, and nothing passes.
+        std::future::pending::<()>().await;
+    });
+    address
+}
+
+/// Nobody says anything and nobody is told: only the pings can notice. Takes as long as they do, 15 s.
+#[tokio::test]
+async fn a_network_that_went_silent_is_noticed_by_both_ends() {
+    let mut hub = Hub::serving().await;
+    let hold = CancellationToken::new();
+    let dialer = hub.dialer_at(&through_a_network(&hub.address, hold.clone()).await, hub.certificate());
+    let mut spoke = dialer.dial().await.unwrap();
+    let (_, gateway) = hub.accepted().await;
+    gateway.frames_out.send(HubFrame::HeartbeatAck(1)).await.unwrap();
+    assert_eq!(spoke.frames_in.recv().await, Some(HubFrame::HeartbeatAck(1)));
+    hold.cancel();
+    over(gateway, spoke).await;
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use fairlead_session::{
     Versions, Welcome,
 };
 
-use crate::fixture::{World, key, leader, leader_with, live, start, stop, stopped};
+use crate::fixture::{WINDOW, World, key, leader, leader_with, live, start, stop, stopped};
 
 fn in_step() -> World {
     let mut world = World::new();
@@ -199,6 +199,25 @@ fn a_command_that_changes_in_flight_arrives_once_more_with_its_newest_value() {
     world.settle();
     assert_eq!(world.agent.in_force[&key(1)], stop(1, 9));
     assert_eq!(world.entries_sent.1, 2);
+}
+
+/// An entry that is removed while it waits for a place in the window leaves no trace that would block it later.
+#[test]
+fn an_entry_that_is_removed_while_it_waits_can_come_back() {
+    let mut world = in_step();
+    let beyond = u64::try_from(WINDOW).unwrap() + 1;
+    for i in 1..=beyond {
+        world.want(i, start(i, 1));
+        world.have(i, live(i, 1, 1));
+    }
+    world.want_nothing(beyond);
+    world.have_nothing(beyond);
+    world.settle();
+    world.assert_in_step();
+    world.want(beyond, start(beyond, 2));
+    world.have(beyond, live(beyond, 1, 2));
+    world.settle();
+    world.assert_in_step();
 }
 
 #[test]
