@@ -82,7 +82,9 @@ impl State {
     /// Whether the hub has promised, durably, that the run may run there.
     pub const fn is_committed(&self) -> bool {
         match self {
-            Self::Starting | Self::Running | Self::Finished { .. } | Self::Vanished | Self::Stopping(_) => true,
+            Self::Starting | Self::Running | Self::Finished { .. } | Self::Vanished | Self::Stopping(_) => {
+                true
+            }
             Self::Preparing { .. } | Self::Accepted | Self::Closed(_) => false,
         }
     }

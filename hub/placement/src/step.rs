@@ -81,7 +81,9 @@ pub fn step(placement: Placement, event: &Event, now: Now) -> Step {
         Event::Stored => step.stored(),
         Event::Stop(cause) => step.stop(*cause),
         Event::Disconnected => step.disconnected(),
-        Event::Silent if matches!(step.next.state, State::Preparing { .. }) => step.abandon(Closing::NoAnswer),
+        Event::Silent if matches!(step.next.state, State::Preparing { .. }) => {
+            step.abandon(Closing::NoAnswer)
+        }
         Event::Tick => step.tick(now.mono),
         Event::Committed | Event::Silent => {}
     }
@@ -172,7 +174,9 @@ impl Step {
 
     fn stopped(&mut self, ended: bool, mark: Mark) {
         match self.next.state {
-            State::Running | State::Starting | State::Vanished | State::Finished { stored: false } if ended => {
+            State::Running | State::Starting | State::Vanished | State::Finished { stored: false }
+                if ended =>
+            {
                 self.next.state = State::Finished { stored: false };
                 self.next.owed = Some(mark);
                 self.effects.push(Effect::StoreResult);
@@ -209,7 +213,9 @@ impl Step {
 
     fn inventory(&mut self, present: bool) {
         match (&self.next.state, present) {
+            // Present without having been seen live: room is still held from the `Prepare` of an earlier session.
             (State::Starting, false) => self.order(Order::Start),
+            (State::Starting, true) if self.next.order.is_none() => self.order(Order::Start),
             (State::Running | State::Finished { .. }, true) => {
                 if self.next.order != Some(Order::Keep) {
                     self.order(Order::Keep);

@@ -138,6 +138,11 @@ fn a_new_leader_orders_only_what_the_inventory_asks_for() {
     let restored = |known| Placement::restored(promise(), known);
     let orders = |known, event: &Event| play(restored(known), std::slice::from_ref(event)).1;
     assert_eq!(orders(Restored::Committed, &absent), [Effect::Order(Order::Start)]);
+    assert_eq!(
+        orders(Restored::Committed, &present),
+        [Effect::Order(Order::Start)],
+        "accepted, never started"
+    );
     assert_eq!(orders(Restored::Seen, &present), [Effect::Order(Order::Keep)]);
     assert_eq!(orders(Restored::Seen, &absent), [Effect::ReportVanished]);
     assert_eq!(orders(Restored::Finished, &absent), [Effect::Release], "what has ended cannot run");

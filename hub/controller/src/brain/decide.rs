@@ -1,0 +1,91 @@
+//! Turning the engine's plans into promises.
+
+use fairlead_engine::{Admission, Budget, Outcome, decide};
+use fairlead_model::RunId;
+
+use super::Brain;
+use super::run::{Grant, Run};
+
+/// Calls of the engine in one turn; what is left then is decided in the next.
+const CALLS: u32 = 64;
+
+impl Brain {
+    /// Decides until the engine has nothing more to say. Does nothing while no fact has changed.
+    pub(crate) fn decide(&mut self) {
+        if !self.is_ready() || !self.undecided {
+            return;
+        }
+        for _ in 0..CALLS {
+            let snapshot = self.world.snapshot();
+            let plan = decide(&snapshot, &self.config.policy, self.now.wall, Budget::default());
+            self.world.commit(&plan);
+            for head in plan.heads.iter().filter(|head| head.outcome != Outcome::Admitted) {
+                let run = self.runs.by_workload.get(&head.uid).cloned();
+                if let Some(run) = run {
+                    self.with_run(&run, |_, run| run.verdict = Some(head.verdict.clone()));
+                    self.dirty.insert(run);
+                }
+            }
+            let quiet = plan.quiet && plan.admissions.is_empty();
+            for admission in plan.admissions {
+                self.admit(admission);
+            }
+            if quiet {
+                self.undecided = false;
+                break;
+            }
+        }
+        self.tell_waiting();
+    }
+
+    fn admit(&mut self, admission: Admission) {
+        let Some(id) = self.runs.by_workload.get(&admission.uid).cloned() else {
+            return;
+        };
+        self.with_run(&id, |brain, run| {
+            if may_be_admitted(run) {
+                brain.grant(run, admission);
+            }
+        });
+        // Either way its row in the engine is made from the record again.
+        self.dirty.insert(id);
+    }
+
+    fn grant(&mut self, run: &mut Run, admission: Admission) {
+        run.verdict = None;
+        if admission.checks_pending {
+            run.gated = true;
+            return;
+        }
+        let grant = Grant {
+            cluster_queue: admission.cluster_queue,
+            at: self.now.wall,
+            pod_sets: admission.pod_sets,
+            demand: admission.demand,
+            verdict: Some(admission.verdict),
+        };
+        match admission.spoke {
+            Some(spoke) => self.promise(run, &spoke, grant),
+            None => run.home = Some(grant),
+        }
+    }
+
+    /// Tells people why their jobs wait, once per reason.
+    fn tell_waiting(&mut self) {
+        let waiting: Vec<RunId> = self.dirty.iter().cloned().collect();
+        for id in waiting {
+            self.with_run(&id, |brain, run| {
+                let verdict = run.verdict.clone().filter(|_| run.promised.is_none() && run.home.is_none());
+                if let Some(verdict) = verdict {
+                    brain.tell_once(run, verdict.reason, &verdict.message);
+                }
+            });
+        }
+    }
+}
+
+/// Whether the run still waits, as the engine thought.
+fn may_be_admitted(run: &Run) -> bool {
+    let waits = run.promised.is_none() && run.home.is_none() && !run.runs_at_home();
+    waits && !run.is_ending() && !run.is_finished() && run.workload.is_some()
+}

@@ -1,0 +1,155 @@
+//! What the engine is told of workloads and spokes.
+
+use std::sync::Arc;
+
+use fairlead_api::conditions;
+use fairlead_engine::{Fact, fact};
+use fairlead_model::{Millis, Reason, SpokeId};
+
+use super::Brain;
+use super::restore::grant_of;
+use super::run::{Excluded, Grant, Run};
+use crate::mirror;
+
+/// First and longest time for which a spoke that refused a run is not asked again, in milliseconds.
+const EXCLUDE_MS: (i64, i64) = (5_000, 60_000);
+
+impl Brain {
+    /// Tells the engine how a run's workload is now. The row replaces the one before, so nothing adds up (rule b).
+    pub(crate) fn tell_engine(&mut self, run: &Run) {
+        let Some(base) = &run.base else {
+            return;
+        };
+        let fact = match workload_fact(run, base, self.now.mono) {
+            Some(fact) => Fact::Workload(Arc::new(fact)),
+            None => Fact::WorkloadGone(base.uid.clone()),
+        };
+        self.absorb(fact);
+    }
+
+    /// Keeps a run away from a spoke for a while that doubles with each refusal.
+    pub(crate) fn exclude(&mut self, run: &mut Run, spoke: &SpokeId, reason: Reason, detail: &Arc<str>) {
+        let tries = run.excluded.iter().find(|known| known.spoke == *spoke).map_or(0, |known| known.tries);
+        let wait =
+            EXCLUDE_MS.0.saturating_mul(1_i64.checked_shl(tries).unwrap_or(i64::MAX)).min(EXCLUDE_MS.1);
+        run.excluded.retain(|known| known.spoke != *spoke);
+        run.excluded.push(Excluded {
+            spoke: spoke.clone(),
+            reason,
+            detail: detail.clone(),
+            until: self.now.mono.plus(wait),
+            tries: tries.saturating_add(1).min(8),
+        });
+        self.spoke_mut(spoke).shunned_by.insert(run.id.clone());
+        self.undecided = true;
+    }
+
+    /// The spoke has changed in a way that may make it take what it refused.
+    pub(crate) fn lift_exclusions(&mut self, id: &SpokeId, which: impl Fn(Reason) -> bool) {
+        let runs: Vec<_> = self.spoke_mut(id).shunned_by.iter().cloned().collect();
+        for run in runs {
+            let now = self.now.mono;
+            let mine = self.with_run(&run, |_, record| {
+                let mine = record.excluded.iter_mut().filter(|excluded| excluded.spoke == *id);
+                mine.filter(|excluded| which(excluded.reason)).for_each(|excluded| excluded.until = now);
+            });
+            if mine.is_some() {
+                self.dirty.insert(run);
+            }
+        }
+    }
+
+    /// Tells the engine of a spoke's Cluster object and presence.
+    pub(crate) fn tell_engine_of_spoke(&mut self, id: &SpokeId) {
+        let Some(spoke) = self.spokes.get(id) else {
+            return;
+        };
+        let Some(cluster) = &spoke.cluster else {
+            return;
+        };
+        let fact = mirror::cluster(cluster, spoke.presence(self.now.mono));
+        self.absorb(Fact::Cluster(fact));
+    }
+}
+
+/// The engine's row of a run; none when the engine is to forget it.
+fn workload_fact(run: &Run, base: &fact::Workload, now: Millis) -> Option<fact::Workload> {
+    let workload = run.workload.as_ref();
+    let finished = run.is_finished();
+    let reservation = if finished { None } else { reservation_of(run) };
+    // Nothing is decided for a workload that is going, or that this hub could not run.
+    if reservation.is_none() && (workload.is_none() || run.is_ending()) {
+        return None;
+    }
+    let active = workload.is_none_or(super::run::Workload::is_active);
+    let evicted = workload.and_then(|workload| conditions::find(&workload.status.conditions, "Evicted"));
+    let evicted = evicted.filter(|condition| condition.status == "True").map(|condition| fact::Eviction {
+        cause: if condition.reason == "Deactivated" {
+            fact::EvictionCause::Deactivated
+        } else {
+            fact::EvictionCause::QueueStopped
+        },
+        at: Millis(condition.last_transition_time.0.as_millisecond()),
+    });
+    let hold = if run.busy {
+        Some(Reason::Busy)
+    } else if run.gated {
+        Some(Reason::WaitingForAdmissionChecks)
+    } else {
+        None
+    };
+    let mut fact = base.clone();
+    fact.active = active;
+    fact.finished = finished;
+    fact.hold = hold;
+    fact.reservation = reservation;
+    fact.evicted = evicted;
+    fact.excluded = run
+        .excluded
+        .iter()
+        .filter(|excluded| excluded.until > now)
+        .map(|excluded| fact::Exclusion {
+            spoke: excluded.spoke.clone(),
+            reason: excluded.reason,
+            detail: excluded.detail.clone(),
+        })
+        .collect();
+    Some(fact)
+}
+
+/// Rule f: the quota that a run holds, from the grant to the proof of stop. A promise that is not durable yet counts
+/// like one that is; a stored admission counts even where its promise has closed, until that too is stored.
+fn reservation_of(run: &Run) -> Option<fact::Reservation> {
+    if let Some(promised) = &run.promised {
+        let promise = promised.placement.promise();
+        let spoke = Some(promise.spoke.clone());
+        return Some(reservation(
+            &promised.grant,
+            spoke,
+            Some(promise.id()),
+            promised.state().is_committed(),
+        ));
+    }
+    if let Some(grant) = &run.home {
+        return Some(reservation(grant, None, None, true));
+    }
+    let workload = run.workload.as_ref()?;
+    workload.status.admission.as_ref()?;
+    Some(reservation(&grant_of(workload), None, None, true))
+}
+
+fn reservation(
+    grant: &Grant,
+    spoke: Option<SpokeId>,
+    placement: Option<fairlead_model::PlacementId>,
+    admitted: bool,
+) -> fact::Reservation {
+    fact::Reservation {
+        cluster_queue: grant.cluster_queue.clone(),
+        at: grant.at,
+        pod_sets: grant.pod_sets.clone(),
+        spoke,
+        placement,
+        admitted,
+    }
+}

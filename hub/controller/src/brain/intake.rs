@@ -1,0 +1,198 @@
+//! Objects as they come from watches and from outcomes of our own writes.
+
+use std::sync::Arc;
+
+use fairlead_api::conditions::WorkloadCondition;
+use fairlead_api::labels;
+use fairlead_engine::Fact;
+use fairlead_model::{ObjectKey, RunId, SpokeId, Uid};
+
+use super::Brain;
+use super::run::{Job, Workload};
+use crate::jobs::{JobView, json};
+use crate::mirror;
+use crate::ports::{Kind, Object, Version};
+
+impl Brain {
+    /// Takes in an object, from a watch or as the answer to a write: both are facts.
+    pub(crate) fn object(&mut self, object: &Object) {
+        if !self.ledger.is_news(object.kind, &object.uid, object.version) {
+            return;
+        }
+        match object.kind {
+            Kind::Job => self.job_seen(object),
+            Kind::Workload => self.workload_seen(object),
+            Kind::Cluster => self.cluster_seen(object),
+            Kind::Tombstone => self.tombstone_seen(object),
+            Kind::Event => {}
+            _ => self.other_seen(object),
+        }
+    }
+
+    /// An object is gone.
+    pub(crate) fn gone(&mut self, kind: Kind, key: &ObjectKey, uid: &Uid, version: Version) {
+        self.ledger.bury(kind, uid, version, self.now.mono);
+        match kind {
+            Kind::Job => {
+                let id = RunId::new(uid.as_str());
+                self.with_run(&id, |_, run| run.job = None);
+                self.dirty.insert(id);
+            }
+            Kind::Workload => self.workload_gone(uid),
+            Kind::Cluster => self.cluster_gone(&SpokeId::new(uid.as_str())),
+            Kind::Tombstone => self.tombstone_gone(key),
+            Kind::Event => {}
+            _ => self.other_gone(kind, key, uid),
+        }
+    }
+
+    /// Every object of a kind is known. With the last kind the brain wakes up and looks at everything.
+    pub(crate) fn kind_synced(&mut self, kind: Kind) {
+        let was_ready = self.is_ready();
+        if Kind::WATCHED.contains(&kind) {
+            self.synced.insert(kind);
+        }
+        if !was_ready && self.is_ready() {
+            self.dirty.extend(self.runs.ids().cloned());
+            self.settle();
+            self.review_unknown_entries();
+            self.touch_all_statuses();
+            self.undecided = true;
+        }
+    }
+
+    fn job_seen(&mut self, object: &Object) {
+        let view = JobView::of(&object.json);
+        let id = RunId::new(object.uid.as_str());
+        if !view.is_ours() && self.runs.get(&id).is_none() {
+            return;
+        }
+        self.runs.ensure(&id, &object.key);
+        self.with_run(&id, |_, run| {
+            run.job = Some(Job { json: Arc::clone(&object.json), version: object.version, view });
+        });
+        self.dirty.insert(id);
+    }
+
+    fn workload_seen(&mut self, object: &Object) {
+        let Some((id, key)) = owner_of(object) else {
+            // Made by hand: nothing runs for it.
+            return;
+        };
+        let workload = match Workload::of(object) {
+            Ok(workload) => workload,
+            Err(error) => {
+                let key = &object.key;
+                self.warn(format!("Workload {key}: its status cannot be read: {error}"));
+                return;
+            }
+        };
+        self.runs.ensure(&id, &key);
+        self.runs.by_workload.insert(object.uid.clone(), id.clone());
+        self.with_run(&id, |_, run| {
+            let generation = |json| json::integer(json, &["metadata", "generation"]);
+            let known = run.workload.as_ref().is_some_and(|known| {
+                known.uid == object.uid && generation(&known.json) == generation(&object.json)
+            });
+            if !known || run.base.is_none() {
+                (run.base, run.unreadable) = match mirror::workload(object) {
+                    Ok(fact) => (Some(Arc::new(fact)), None),
+                    Err(error) => (run.base.take(), Some(error.into())),
+                };
+            }
+            run.finished |= workload.is(WorkloadCondition::Finished);
+            run.workload = Some(workload);
+        });
+        self.dirty.insert(id);
+    }
+
+    fn workload_gone(&mut self, uid: &Uid) {
+        let Some(id) = self.runs.by_workload.get(uid).cloned() else {
+            return;
+        };
+        self.with_run(&id, |_, run| {
+            if run.workload.as_ref().is_some_and(|workload| workload.uid == *uid) {
+                run.workload = None;
+                run.verdict = None;
+                run.home = None;
+            }
+        });
+        self.dirty.insert(id);
+    }
+
+    fn other_seen(&mut self, object: &Object) {
+        let (kind, key) = (object.kind, &object.key);
+        let drained = self.drains(kind, key);
+        // Our own status writes come back too; they change nothing else.
+        let same_spec = self.catalog.kept_mut(kind, key).is_some_and(|kept| {
+            let mark = |object: &Object| {
+                let at = |field| json::at(&object.json, &["metadata", field]).cloned();
+                (object.uid.clone(), at("generation"), at("deletionTimestamp"), at("labels"))
+            };
+            mark(&kept.object) == mark(object)
+        });
+        self.catalog.upsert(object);
+        self.sums.touch(kind, key.clone());
+        if same_spec {
+            return;
+        }
+        for fact in self.mirror.upsert(object) {
+            self.absorb(fact);
+        }
+        if drained != self.drains(kind, key) {
+            self.touch_queue(kind, key);
+        }
+        self.related_changed(kind, key);
+    }
+
+    fn other_gone(&mut self, kind: Kind, key: &ObjectKey, uid: &Uid) {
+        // A new object of the same name may already be known.
+        if self.catalog.kept_mut(kind, key).is_some_and(|kept| kept.object.uid != *uid) {
+            return;
+        }
+        self.catalog.remove(kind, key);
+        for fact in self.mirror.gone(kind, key) {
+            self.absorb(fact);
+        }
+        self.related_changed(kind, key);
+    }
+
+    /// What else depends on this object.
+    fn related_changed(&mut self, kind: Kind, key: &ObjectKey) {
+        match kind {
+            Kind::WorkloadPriorityClass | Kind::PriorityClass => {
+                let waiting: Vec<RunId> = self.runs.ids().cloned().collect();
+                let without = |id: &RunId| self.runs.get(id).is_some_and(|run| run.workload.is_none());
+                self.dirty.extend(waiting.into_iter().filter(|id| without(id)));
+            }
+            Kind::Namespace => {
+                let there: Vec<RunId> = self.runs.ids().cloned().collect();
+                let in_it = |id: &RunId| self.runs.get(id).is_some_and(|run| run.key.namespace == key.name);
+                self.dirty.extend(there.into_iter().filter(|id| in_it(id)));
+            }
+            _ => self.touch_dependent_statuses(kind, key),
+        }
+    }
+
+    /// Tells the engine, and remembers whether it has to decide again.
+    pub(crate) fn absorb(&mut self, fact: Fact) {
+        if self.world.absorb(fact, self.now.wall) == fairlead_engine::Changed::Yes {
+            self.undecided = true;
+        }
+    }
+
+    pub(crate) fn warn(&mut self, text: String) {
+        self.out.push(super::Effect::Warn(text));
+    }
+}
+
+/// The run that a Workload belongs to, and the name of its Job.
+fn owner_of(object: &Object) -> Option<(RunId, ObjectKey)> {
+    let owner = json::list(&object.json, &["metadata", "ownerReferences"]).iter().find(|owner| {
+        json::flag(owner, &["controller"]) && json::text(owner, &["kind"]) == Some(crate::jobs::view::GVK.2)
+    })?;
+    let uid = json::text(owner, &["uid"])
+        .or_else(|| json::text(&object.json, &["metadata", "labels", labels::JOB_UID]))?;
+    let name = json::text(owner, &["name"])?;
+    Some((RunId::new(uid), ObjectKey::new(Arc::clone(&object.key.namespace), name)))
+}

@@ -1,0 +1,445 @@
+//! Statuses of ClusterQueues, LocalQueues and AdmissionChecks, and the label that marks federated LocalQueues.
+//!
+//! Numbers are sums that change with each run, so a status costs what changed, not what there is. A status is written
+//! at most once a second and only when it says something new; the label goes out at once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use fairlead_api::conditions::{
+    self, ACTIVE, AdmissionCheckReason, ClusterQueueReason, LocalQueueReason, Status, Wanted,
+};
+use fairlead_api::kueue::{
+    AdmissionCheckStatus, ClusterQueueStatus, FlavorUsage, LocalQueueFlavorUsage, LocalQueueResourceUsage,
+    LocalQueueStatus, ResourceUsage,
+};
+use fairlead_api::{Quantity, labels};
+use fairlead_model::{Millis, ObjectKey};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::Brain;
+use super::ledger::{Purpose, Readiness};
+use super::run::{Run, api_time};
+use super::tally::{Standing, Tally, Usage};
+use super::wakes::Wake;
+use crate::jobs::json;
+use crate::ports::{Kind, Object, Op};
+
+/// Least time between two status writes of one queue, in milliseconds.
+const PAUSE_MS: i64 = 1_000;
+
+/// The sum over the runs of one queue.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sum {
+    pending: i32,
+    reserving: i32,
+    admitted: i32,
+    reserved: Usage,
+    used: Usage,
+}
+
+impl Sum {
+    fn apply(&mut self, tally: &Tally, sign: i32) {
+        let reserves = tally.standing >= Standing::Reserving;
+        let admitted = tally.standing == Standing::Admitted;
+        let one = |holds: bool| if holds { sign } else { 0 };
+        self.pending = self.pending.saturating_add(one(!reserves));
+        self.reserving = self.reserving.saturating_add(one(reserves));
+        self.admitted = self.admitted.saturating_add(one(admitted));
+        for (key, amount) in &tally.usage {
+            let change = amount.saturating_mul(sign.into());
+            add(&mut self.reserved, key, change);
+            if admitted {
+                add(&mut self.used, key, change);
+            }
+        }
+    }
+}
+
+fn add(usage: &mut Usage, key: &(Arc<str>, Arc<str>), change: i64) {
+    let sum = usage.entry(key.clone()).or_insert(0);
+    *sum = sum.saturating_add(change);
+    if *sum == 0 {
+        usage.remove(key);
+    }
+}
+
+/// Sums of all queues, and whose statuses are to be looked at.
+#[derive(Debug, Default)]
+pub(crate) struct Sums {
+    touched: BTreeSet<(Kind, ObjectKey)>,
+    local: BTreeMap<ObjectKey, Sum>,
+    cluster: BTreeMap<Arc<str>, Sum>,
+}
+
+impl Sums {
+    /// This object's status is to be looked at.
+    pub(crate) fn touch(&mut self, kind: Kind, key: ObjectKey) {
+        if matches!(kind, Kind::LocalQueue | Kind::ClusterQueue | Kind::AdmissionCheck | Kind::Cluster) {
+            self.touched.insert((kind, key));
+        }
+    }
+
+    fn apply(&mut self, tally: &Tally, sign: i32) {
+        self.local.entry(tally.local_queue.clone()).or_default().apply(tally, sign);
+        self.cluster.entry(tally.cluster_queue.clone()).or_default().apply(tally, sign);
+        self.touch(Kind::LocalQueue, tally.local_queue.clone());
+        self.touch(Kind::ClusterQueue, ObjectKey::new("", tally.cluster_queue.clone()));
+    }
+}
+
+impl Brain {
+    /// Moves a run's contribution to its queues.
+    pub(crate) fn retally(&mut self, run: &mut Run, new: Option<Tally>) {
+        if run.tally == new {
+            return;
+        }
+        if let Some(old) = run.tally.take() {
+            self.sums.apply(&old, -1);
+            if let Some(runs) = self.runs.by_queue.get_mut(&old.local_queue) {
+                runs.remove(&run.id);
+            }
+        }
+        if let Some(new) = &new {
+            self.sums.apply(new, 1);
+            self.runs.by_queue.entry(new.local_queue.clone()).or_default().insert(run.id.clone());
+        }
+        run.tally = new;
+    }
+
+    /// Looks again at all runs of a queue.
+    pub(crate) fn touch_queue(&mut self, kind: Kind, key: &ObjectKey) {
+        let leads_there = |local: &ObjectKey| match kind {
+            Kind::LocalQueue => local == key,
+            _ => self.catalog.cluster_queue_of(local).is_some_and(|queue| queue == key.name),
+        };
+        let queues = self.runs.by_queue.iter().filter(|(local, _)| leads_there(local));
+        let runs: Vec<_> = queues.flat_map(|(_, runs)| runs).cloned().collect();
+        self.dirty.extend(runs);
+    }
+
+    /// Looks again at the statuses that depend on this object's spec. Such changes are rare and made by hand.
+    pub(crate) fn touch_dependent_statuses(&mut self, kind: Kind, key: &ObjectKey) {
+        match kind {
+            Kind::ClusterQueue => {
+                let locals = self.catalog.local_queues.keys();
+                let there = |local: &&ObjectKey| {
+                    self.catalog.cluster_queue_of(local).is_some_and(|queue| queue == key.name)
+                };
+                let locals: Vec<_> = locals.filter(there).cloned().collect();
+                for local in locals {
+                    self.sums.touch(Kind::LocalQueue, local);
+                }
+            }
+            Kind::LocalQueue => self.recount_queue(key),
+            Kind::AdmissionCheck | Kind::ResourceFlavor | Kind::PlacementPolicy => self.touch_all_statuses(),
+            _ => {}
+        }
+    }
+
+    /// A LocalQueue appeared, changed or went: its runs may count for another ClusterQueue.
+    fn recount_queue(&mut self, key: &ObjectKey) {
+        let runs: Vec<_> = self.runs.by_queue.get(key).into_iter().flatten().cloned().collect();
+        self.dirty.extend(runs);
+    }
+
+    /// Looks again at every status.
+    pub(crate) fn touch_all_statuses(&mut self) {
+        let catalog = &self.catalog;
+        let kinds = [
+            (Kind::LocalQueue, &catalog.local_queues),
+            (Kind::ClusterQueue, &catalog.cluster_queues),
+            (Kind::AdmissionCheck, &catalog.checks),
+        ];
+        let keys = kinds.iter().flat_map(|(kind, map)| map.keys().map(|key| (*kind, key.clone())));
+        self.sums.touched.extend(keys);
+        let clusters = self.spokes.values().filter_map(|spoke| spoke.cluster.as_ref());
+        self.sums.touched.extend(clusters.map(|cluster| (Kind::Cluster, cluster.key.clone())));
+    }
+
+    /// Writes the statuses that say something new and are not held back.
+    pub(crate) fn flush_statuses(&mut self) {
+        if !self.is_ready() {
+            return;
+        }
+        for (kind, key) in std::mem::take(&mut self.sums.touched) {
+            if kind == Kind::Cluster {
+                self.flush_cluster(&key);
+            } else {
+                self.flush_kept(kind, &key);
+            }
+        }
+    }
+
+    fn flush_kept(&mut self, kind: Kind, key: &ObjectKey) {
+        let Some(kept) = self.catalog.kept_mut(kind, key) else {
+            return;
+        };
+        let (readiness, wake, written) = (kept.slot.readiness(self.now.mono), kept.slot.wake(), kept.written);
+        let object = kept.object.clone();
+        let op = match readiness {
+            Readiness::Busy => return self.look_again(kind, key, wake),
+            Readiness::MustRead => Op::Get,
+            Readiness::Free => match self.label_patch(&object) {
+                Some(patch) => Op::Patch(patch),
+                None => {
+                    let Some(patch) = self.status_patch(&object) else {
+                        return;
+                    };
+                    let due = written.map(|written| written.plus(PAUSE_MS));
+                    if due.is_some_and(|due| due > self.now.mono) {
+                        return self.look_again(kind, key, due);
+                    }
+                    Op::PatchStatus(patch)
+                }
+            },
+        };
+        let status = matches!(op, Op::PatchStatus(_));
+        let id = self.send(Purpose::Upkeep(kind, key.clone()), kind, key, op);
+        let now = self.now.mono;
+        if let Some(kept) = self.catalog.kept_mut(kind, key) {
+            kept.slot.take(id, object.version);
+            if status {
+                kept.written = Some(now);
+            }
+        }
+    }
+
+    /// Comes back to a status later.
+    pub(crate) fn look_again(&mut self, kind: Kind, key: &ObjectKey, at: Option<Millis>) {
+        self.wakes.reset(&Wake::Upkeep(kind, key.clone()), None, at);
+    }
+
+    /// The label by which the admission policies know the LocalQueues of federated ClusterQueues.
+    fn label_patch(&self, object: &Object) -> Option<Value> {
+        if object.kind != Kind::LocalQueue || is_deleting(object) {
+            return None;
+        }
+        let queue = self.catalog.cluster_queue_of(&object.key);
+        let federated = queue.is_some_and(|queue| self.catalog.dispatch_check(&queue).is_some());
+        let labelled =
+            json::text(&object.json, &["metadata", "labels", labels::DISPATCH]) == Some(labels::TRUE);
+        let value = if federated { Value::from(labels::TRUE) } else { Value::Null };
+        (federated != labelled)
+            .then(|| json!({"metadata": {"uid": object.uid.as_str(), "labels": {labels::DISPATCH: value}}}))
+    }
+
+    fn status_patch(&self, object: &Object) -> Option<Value> {
+        match object.kind {
+            Kind::LocalQueue => self.change(object, |stored| self.local_queue_status(object, stored)),
+            Kind::ClusterQueue => self.change(object, |stored| self.cluster_queue_status(object, stored)),
+            Kind::AdmissionCheck => {
+                let controller = json::text(&object.json, &["spec", "controllerName"])?;
+                super::is_dispatch_controller(controller).then_some(())?;
+                self.change(object, |stored: &mut AdmissionCheckStatus| {
+                    let (holds, reason, message) = self.check_active(object);
+                    self.set_active(&mut stored.conditions, object, holds, reason.as_str(), &message);
+                })
+            }
+            _ => None,
+        }
+    }
+
+    /// The patch from the stored status to the changed one; none when they are equal.
+    pub(crate) fn change<S>(&self, object: &Object, change: impl FnOnce(&mut S)) -> Option<Value>
+    where
+        S: Clone + Default + Serialize + DeserializeOwned,
+    {
+        let stored = object.json.get("status").cloned().unwrap_or_else(|| json!({}));
+        let mut status: S = serde_json::from_value(stored).unwrap_or_default();
+        let old = serde_json::to_value(&status).ok()?;
+        change(&mut status);
+        let patch = json::merge_patch(&old, &serde_json::to_value(&status).ok()?)?;
+        Some(json!({"metadata": {"uid": object.uid.as_str()}, "status": patch}))
+    }
+
+    fn local_queue_status(&self, object: &Object, status: &mut LocalQueueStatus) {
+        let sum = self.sums.local.get(&object.key).cloned().unwrap_or_default();
+        status.pending_workloads = Some(sum.pending);
+        status.reserving_workloads = Some(sum.reserving);
+        status.admitted_workloads = Some(sum.admitted);
+        let queue = self.catalog.cluster_queue_of(&object.key).unwrap_or_default();
+        let quotas = self.quotas(&queue);
+        let list = |usage: &Usage| -> Vec<LocalQueueFlavorUsage> {
+            let by_flavor = by_flavor(&quotas, usage);
+            let resource = |(name, total, _): (Arc<str>, i64, i64)| LocalQueueResourceUsage {
+                total: Some(Quantity::of(&name, total)),
+                name: name.to_string(),
+            };
+            by_flavor
+                .into_iter()
+                .map(|(name, resources)| LocalQueueFlavorUsage {
+                    name: name.to_string(),
+                    resources: resources.into_iter().map(resource).collect(),
+                })
+                .collect()
+        };
+        status.flavors_reservation = list(&sum.reserved);
+        status.flavors_usage = list(&sum.used);
+        let (holds, reason, message) = self.local_queue_active(object, &queue);
+        self.set_active(&mut status.conditions, object, holds, reason.as_str(), &message);
+    }
+
+    fn cluster_queue_status(&self, object: &Object, status: &mut ClusterQueueStatus) {
+        let sum = self.sums.cluster.get(&object.key.name).cloned().unwrap_or_default();
+        status.pending_workloads = Some(sum.pending);
+        status.reserving_workloads = Some(sum.reserving);
+        status.admitted_workloads = Some(sum.admitted);
+        let quotas = self.quotas(&object.key.name);
+        let list = |usage: &Usage| -> Vec<FlavorUsage> {
+            let resource = |(name, total, nominal): (Arc<str>, i64, i64)| ResourceUsage {
+                total: Some(Quantity::of(&name, total)),
+                borrowed: Some(Quantity::of(&name, total.saturating_sub(nominal).max(0))),
+                name: name.to_string(),
+            };
+            by_flavor(&quotas, usage)
+                .into_iter()
+                .map(|(name, resources)| FlavorUsage {
+                    name: name.to_string(),
+                    resources: resources.into_iter().map(resource).collect(),
+                })
+                .collect()
+        };
+        status.flavors_reservation = list(&sum.reserved);
+        status.flavors_usage = list(&sum.used);
+        let (holds, reason, message) = self.cluster_queue_active(object);
+        self.set_active(&mut status.conditions, object, holds, reason.as_str(), &message);
+    }
+
+    fn set_active(
+        &self,
+        list: &mut Vec<k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition>,
+        object: &Object,
+        holds: bool,
+        reason: &str,
+        message: &str,
+    ) {
+        let generation = json::integer(&object.json, &["metadata", "generation"]);
+        let wanted = Wanted::new(ACTIVE, Status::from(holds), reason, message).at_generation(generation);
+        conditions::set_condition(list, wanted, &api_time(self.now.wall));
+    }
+
+    fn local_queue_active(&self, object: &Object, queue: &str) -> (bool, LocalQueueReason, String) {
+        let behind = self.catalog.cluster_queues.get(&ObjectKey::new("", queue));
+        if is_stopped(object) {
+            return (false, LocalQueueReason::Stopped, "The LocalQueue is stopped".into());
+        }
+        match behind {
+            None => {
+                let message = format!("ClusterQueue {queue} does not exist");
+                (false, LocalQueueReason::ClusterQueueDoesNotExist, message)
+            }
+            Some(behind) if !self.cluster_queue_active(&behind.object).0 => {
+                let message = format!("ClusterQueue {queue} is not active");
+                (false, LocalQueueReason::ClusterQueueIsInactive, message)
+            }
+            Some(_) => (true, LocalQueueReason::Ready, "Can submit new workloads to the ClusterQueue".into()),
+        }
+    }
+
+    /// Whether a ClusterQueue admits: the first reason by precedence, and a message with all of them.
+    fn cluster_queue_active(&self, object: &Object) -> (bool, ClusterQueueReason, String) {
+        let mut wrong: Vec<(ClusterQueueReason, String)> = Vec::new();
+        if is_deleting(object) {
+            wrong.push((ClusterQueueReason::Terminating, "it is being deleted".into()));
+        }
+        if is_stopped(object) {
+            wrong.push((ClusterQueueReason::Stopped, "it is stopped".into()));
+        }
+        for (flavor, _, _) in self.quotas(&object.key.name) {
+            if self.catalog.flavor(&flavor).is_none()
+                && !wrong.iter().any(|(_, text)| text.contains(&*flavor))
+            {
+                wrong.push((ClusterQueueReason::FlavorNotFound, format!("flavor {flavor} does not exist")));
+            }
+        }
+        let checks = self.catalog.checks_of(&object.key.name);
+        for check in &checks {
+            match self.catalog.checks.get(&ObjectKey::new("", check.clone())) {
+                None => {
+                    let text = format!("admission check {check} does not exist");
+                    wrong.push((ClusterQueueReason::AdmissionCheckNotFound, text));
+                }
+                Some(kept) if self.catalog.is_dispatch_check(check) && !self.check_active(&kept.object).0 => {
+                    let text = format!("admission check {check} is not active");
+                    wrong.push((ClusterQueueReason::AdmissionCheckInactive, text));
+                }
+                Some(_) => {}
+            }
+        }
+        if checks.iter().filter(|check| self.catalog.is_dispatch_check(check)).count() > 1 {
+            let text = "more than one dispatch check is named".to_owned();
+            wrong.push((ClusterQueueReason::MultipleMultiKueueAdmissionChecks, text));
+        }
+        wrong.sort_by_key(|(reason, _)| *reason);
+        match wrong.first() {
+            None => (true, ClusterQueueReason::Ready, "Can admit new workloads".into()),
+            Some((reason, _)) => {
+                let all: Vec<&str> = wrong.iter().map(|(_, text)| text.as_str()).collect();
+                (false, *reason, format!("Can't admit new workloads: {}", all.join(", ")))
+            }
+        }
+    }
+
+    fn check_active(&self, object: &Object) -> (bool, AdmissionCheckReason, String) {
+        let kind = json::text(&object.json, &["spec", "parameters", "kind"]);
+        let name = json::text(&object.json, &["spec", "parameters", "name"]).unwrap_or_default();
+        if kind == Some("PlacementPolicy") && !self.catalog.has_policy(name) {
+            let message = format!("PlacementPolicy {name} does not exist");
+            return (false, AdmissionCheckReason::BadConfig, message);
+        }
+        (true, AdmissionCheckReason::Active, "The admission check is active".into())
+    }
+
+    /// Flavor, resource and nominal quota of a ClusterQueue, in its own order.
+    fn quotas(&self, cluster_queue: &str) -> Vec<(Arc<str>, Arc<str>, i64)> {
+        let mut quotas = Vec::new();
+        let Some(queue) = self.catalog.cluster_queues.get(&ObjectKey::new("", cluster_queue)) else {
+            return quotas;
+        };
+        for group in json::list(&queue.object.json, &["spec", "resourceGroups"]) {
+            for flavor in json::list(group, &["flavors"]) {
+                let name: Arc<str> = json::text(flavor, &["name"]).unwrap_or_default().into();
+                for resource in json::list(flavor, &["resources"]) {
+                    let of: Arc<str> = json::text(resource, &["name"]).unwrap_or_default().into();
+                    let nominal = resource.get("nominalQuota").cloned().unwrap_or_default();
+                    let nominal = serde_json::from_value::<Quantity>(nominal).ok();
+                    let nominal = nominal.and_then(|quantity| quantity.parse(&of).ok()).unwrap_or(0);
+                    quotas.push((name.clone(), of, nominal));
+                }
+            }
+        }
+        quotas
+    }
+}
+
+/// Totals and nominal quotas by flavor: every quota of the queue, used or not, and what else is in use.
+#[expect(clippy::type_complexity, reason = "a list of lists, used in two places below one another")]
+fn by_flavor(
+    quotas: &[(Arc<str>, Arc<str>, i64)],
+    usage: &Usage,
+) -> Vec<(Arc<str>, Vec<(Arc<str>, i64, i64)>)> {
+    let mut lists: Vec<(Arc<str>, Vec<(Arc<str>, i64, i64)>)> = Vec::new();
+    let known = quotas.iter().map(|(flavor, resource, nominal)| (flavor, resource, *nominal));
+    let declared = |key: &(Arc<str>, Arc<str>)| quotas.iter().any(|(f, r, _)| (f, r) == (&key.0, &key.1));
+    let others = usage.keys().filter(|key| !declared(key)).map(|(flavor, resource)| (flavor, resource, 0));
+    for (flavor, resource, nominal) in known.chain(others) {
+        let total = usage.get(&(flavor.clone(), resource.clone())).copied().unwrap_or(0);
+        let entry = (resource.clone(), total, nominal);
+        match lists.iter_mut().find(|(name, _)| name == flavor) {
+            Some((_, list)) => list.push(entry),
+            None => lists.push((flavor.clone(), vec![entry])),
+        }
+    }
+    lists
+}
+
+fn is_stopped(object: &Object) -> bool {
+    !matches!(json::text(&object.json, &["spec", "stopPolicy"]), None | Some("None"))
+}
+
+fn is_deleting(object: &Object) -> bool {
+    json::at(&object.json, &["metadata", "deletionTimestamp"]).is_some()
+}

@@ -1,0 +1,265 @@
+//! The record of one run: the user's Job, its Workload, and the promise made for it.
+
+use std::sync::Arc;
+
+use fairlead_api::conditions;
+use fairlead_api::kueue::{self, WorkloadStatus};
+use fairlead_api::{conditions::WorkloadCondition, labels};
+use fairlead_engine::fact;
+use fairlead_model::{Millis, ObjectKey, PlacementId, PodDemand, Reason, RunId, SpokeId, Uid, Verdict};
+use fairlead_placement::{Closing, Placement, State};
+use fairlead_session::{CopyStatus, Intent};
+use serde_json::Value;
+
+use super::ledger::Slot;
+use super::tally::Tally;
+use crate::jobs::{JobView, json};
+use crate::ports::{Object, Version};
+
+/// The user's Job as last seen.
+#[derive(Clone, Debug)]
+pub(crate) struct Job {
+    pub(crate) json: Arc<Value>,
+    pub(crate) version: Version,
+    pub(crate) view: JobView,
+}
+
+/// The run's Workload as last seen or written.
+#[derive(Clone, Debug)]
+pub(crate) struct Workload {
+    pub(crate) uid: Uid,
+    pub(crate) key: ObjectKey,
+    pub(crate) version: Version,
+    pub(crate) json: Arc<Value>,
+    pub(crate) status: WorkloadStatus,
+    /// When it was asked to go.
+    pub(crate) deleted_at: Option<Millis>,
+    /// Whether our finalizer is on it.
+    pub(crate) held: bool,
+}
+
+impl Workload {
+    pub(crate) fn of(object: &Object) -> Result<Self, serde_json::Error> {
+        let status = match object.json.get("status") {
+            Some(status) => serde_json::from_value(status.clone())?,
+            None => WorkloadStatus::default(),
+        };
+        let deleted_at = json::text(&object.json, &["metadata", "deletionTimestamp"]).map(read_time);
+        let held = json::list(&object.json, &["metadata", "finalizers"])
+            .iter()
+            .any(|finalizer| finalizer.as_str() == Some(labels::RESOURCE_IN_USE));
+        Ok(Self {
+            uid: object.uid.clone(),
+            key: object.key.clone(),
+            version: object.version,
+            json: Arc::clone(&object.json),
+            status,
+            deleted_at,
+            held,
+        })
+    }
+
+    /// Whether this condition holds.
+    pub(crate) fn is(&self, condition: WorkloadCondition) -> bool {
+        conditions::is_true(&self.status.conditions, condition.as_str())
+    }
+
+    /// Its LocalQueue.
+    pub(crate) fn queue(&self) -> &str {
+        json::text(&self.json, &["spec", "queueName"]).unwrap_or_default()
+    }
+
+    /// `spec.active`.
+    pub(crate) fn is_active(&self) -> bool {
+        json::at(&self.json, &["spec", "active"]).and_then(Value::as_bool).unwrap_or(true)
+    }
+
+    /// How many pods it has side by side.
+    pub(crate) fn pod_count(&self) -> i64 {
+        json::list(&self.json, &["spec", "podSets"])
+            .iter()
+            .map(|set| json::integer(set, &["count"]).unwrap_or(1))
+            .fold(0, i64::saturating_add)
+    }
+
+    /// The stored promise with this id.
+    pub(crate) fn placement(&self, id: &PlacementId) -> Option<&kueue::Placement> {
+        self.status.placements.iter().find(|stored| stored.id == id.as_str())
+    }
+
+    /// The one stored promise that is open.
+    pub(crate) fn open_placement(&self) -> Option<&kueue::Placement> {
+        self.status.placements.iter().find(|stored| stored.state.is_open())
+    }
+}
+
+/// What the engine gave a run.
+#[derive(Clone, Debug)]
+pub(crate) struct Grant {
+    pub(crate) cluster_queue: Arc<str>,
+    pub(crate) at: Millis,
+    pub(crate) pod_sets: Vec<fact::PodSetAssignment>,
+    pub(crate) demand: Vec<PodDemand>,
+    pub(crate) verdict: Option<Verdict>,
+}
+
+/// A promise to a spoke and what belongs to it.
+#[derive(Clone, Debug)]
+pub(crate) struct Promised {
+    pub(crate) placement: Placement,
+    pub(crate) cluster: Arc<str>,
+    pub(crate) grant: Grant,
+    pub(crate) intent: Option<Intent>,
+    /// Orders given so far by this leader.
+    pub(crate) orders: u32,
+    /// The newest status of the copy.
+    pub(crate) copy: Option<CopyStatus>,
+}
+
+impl Promised {
+    pub(crate) fn id(&self) -> PlacementId {
+        self.placement.promise().id()
+    }
+
+    pub(crate) const fn state(&self) -> &State {
+        self.placement.state()
+    }
+
+    pub(crate) const fn closing(&self) -> Option<&Closing> {
+        match self.placement.state() {
+            State::Closed(how) => Some(how),
+            _ => None,
+        }
+    }
+}
+
+/// A spoke that is not to be chosen for this run for a while.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Excluded {
+    pub(crate) spoke: SpokeId,
+    pub(crate) reason: Reason,
+    pub(crate) detail: Arc<str>,
+    /// Monotonic time at which it may be tried again.
+    pub(crate) until: Millis,
+    pub(crate) tries: u32,
+}
+
+/// One run.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) id: RunId,
+    /// Namespace and name of the Job, here and on its spoke.
+    pub(crate) key: ObjectKey,
+    pub(crate) job: Option<Job>,
+    pub(crate) workload: Option<Workload>,
+    pub(crate) job_slot: Slot,
+    pub(crate) workload_slot: Slot,
+    /// The engine's view of the Workload, less what this record knows better. Outlives the Workload while a copy
+    /// still holds quota.
+    pub(crate) base: Option<Arc<fact::Workload>>,
+    /// Why the Workload cannot be read, if it cannot.
+    pub(crate) unreadable: Option<Arc<str>>,
+    /// The Workload has said `Finished`; that never turns back.
+    pub(crate) finished: bool,
+    pub(crate) promised: Option<Promised>,
+    /// A promise that is over, as far as the spoke proved, although the Workload may still list it.
+    pub(crate) settled: Option<PlacementId>,
+    /// Admitted to the hub's own cluster; the write is due or done.
+    pub(crate) home: Option<Grant>,
+    pub(crate) excluded: Vec<Excluded>,
+    /// Another run's copy of the same name has not stopped.
+    pub(crate) busy: bool,
+    /// Other admission checks are pending, which this version does not wait for.
+    pub(crate) gated: bool,
+    /// Why it waits, as the engine said last.
+    pub(crate) verdict: Option<Verdict>,
+    /// Monotonic time of the first status of the copy that is not shown yet.
+    pub(crate) unshown_since: Option<Millis>,
+    /// A Tombstone carries its debt.
+    pub(crate) tombstone: bool,
+    pub(crate) tombstone_uid: Option<Uid>,
+    pub(crate) tombstone_slot: Slot,
+    /// What it counts for in its queues' statuses.
+    pub(crate) tally: Option<Tally>,
+    /// When to look at it again.
+    pub(crate) wake: Option<Millis>,
+    /// What people were told of it last, so that it is not told twice.
+    pub(crate) told: Option<Reason>,
+}
+
+impl Run {
+    pub(crate) fn new(id: RunId, key: ObjectKey) -> Self {
+        Self {
+            id,
+            key,
+            job: None,
+            workload: None,
+            job_slot: Slot::default(),
+            workload_slot: Slot::default(),
+            base: None,
+            unreadable: None,
+            finished: false,
+            promised: None,
+            settled: None,
+            home: None,
+            excluded: Vec::new(),
+            busy: false,
+            gated: false,
+            verdict: None,
+            unshown_since: None,
+            tombstone: false,
+            tombstone_uid: None,
+            tombstone_slot: Slot::default(),
+            tally: None,
+            wake: None,
+            told: None,
+        }
+    }
+
+    /// Whether its Job is gone or going, so nothing of it may run.
+    pub(crate) fn is_ending(&self) -> bool {
+        let job = self.job.as_ref().is_none_or(|job| job.view.deleting);
+        job || self.workload.as_ref().is_some_and(|workload| workload.deleted_at.is_some())
+    }
+
+    /// Whether the Workload's result is durable, or was as long as there was a Workload.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.finished
+    }
+
+    /// Whether it was admitted to the hub's own cluster, durably.
+    pub(crate) fn runs_at_home(&self) -> bool {
+        self.workload.as_ref().is_some_and(|workload| {
+            workload.is(WorkloadCondition::Admitted)
+                && workload.status.cluster_name.is_none()
+                && workload.status.admission.is_some()
+        })
+    }
+
+    /// Whether a copy of it may still exist somewhere.
+    pub(crate) fn may_have_copy(&self) -> bool {
+        self.promised.as_ref().is_some_and(|promised| promised.state().is_committed())
+    }
+}
+
+/// Reads an RFC 3339 time; the epoch when it is none.
+pub(crate) fn read_time(text: &str) -> Millis {
+    text.parse::<jiff::Timestamp>().map_or(Millis(0), |time| Millis(time.as_millisecond()))
+}
+
+/// A time as conditions hold it.
+pub(crate) fn api_time(time: Millis) -> k8s_openapi::apimachinery::pkg::apis::meta::v1::Time {
+    let seconds = time.0.div_euclid(1000);
+    k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(
+        jiff::Timestamp::from_second(seconds).unwrap_or(jiff::Timestamp::UNIX_EPOCH),
+    )
+}
+
+impl Run {
+    /// Whether nothing is left to be done for it.
+    pub(crate) fn is_over(&self) -> bool {
+        let unwanted = self.job.as_ref().is_none_or(|job| !job.view.is_ours() || job.view.finished);
+        let quiet = !self.workload_slot.is_uncertain() && !self.tombstone_slot.is_uncertain();
+        self.workload.is_none() && self.promised.is_none() && unwanted && quiet && !self.tombstone
+    }
+}

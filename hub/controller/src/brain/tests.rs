@@ -1,0 +1,7 @@
+//! The brain against a hub in memory.
+
+mod deletion;
+mod failure;
+mod flow;
+mod queues;
+mod restart;

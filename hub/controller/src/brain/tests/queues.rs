@@ -1,0 +1,126 @@
+//! Statuses of queues, checks and clusters, and bad input.
+
+use serde_json::{Value, json};
+
+use crate::brain::testing::{Hub, job};
+use crate::ports::Kind;
+
+fn status(hub: &Hub, kind: Kind, namespace: &str, name: &str) -> Value {
+    hub.api.get(kind, namespace, name).unwrap()["status"].clone()
+}
+
+#[test]
+fn queues_count_their_workloads_and_show_usage() {
+    let mut hub = Hub::with_spokes(&["east"]);
+    hub.submit("one", "5");
+    hub.submit("two", "5");
+    hub.advance(1_100);
+    let queue = status(&hub, Kind::ClusterQueue, "", "cq");
+    assert_eq!(queue["pendingWorkloads"], 1);
+    assert_eq!((&queue["reservingWorkloads"], &queue["admittedWorkloads"]), (&json!(1), &json!(1)));
+    let usage = json!([{"name": "default", "resources": [{"name": "cpu", "total": "5", "borrowed": "0"}]}]);
+    assert_eq!(queue["flavorsUsage"], usage);
+    let local = status(&hub, Kind::LocalQueue, "team", "q");
+    assert_eq!(local["admittedWorkloads"], 1);
+    assert_eq!(hub.condition(&json!({"status": local}), "Active"), ("True".into(), "Ready".into()));
+
+    hub.on_spoke("east", |spoke| spoke.finish(true));
+    hub.advance(1_100);
+    let queue = status(&hub, Kind::ClusterQueue, "", "cq");
+    assert_eq!((&queue["pendingWorkloads"], &queue["admittedWorkloads"]), (&json!(0), &json!(1)));
+}
+
+#[test]
+fn a_status_is_written_once_a_second_at_most_and_only_when_it_changed() {
+    let mut hub = Hub::with_spokes(&["east"]);
+    hub.advance(5_000);
+    let from = hub.log.len();
+    for n in 0..5 {
+        hub.submit(&format!("job-{n}"), "1");
+    }
+    assert!(hub.writes(from, Kind::ClusterQueue) <= 1);
+    hub.advance(5_000);
+    assert!(hub.writes(from, Kind::ClusterQueue) <= 2);
+    let from = hub.log.len();
+    hub.advance(20_000);
+    assert_eq!(hub.writes(from, Kind::ClusterQueue) + hub.writes(from, Kind::LocalQueue), 0);
+}
+
+#[test]
+fn federated_local_queues_are_labelled_and_lose_the_label() {
+    let mut hub = Hub::with_spokes(&["east"]);
+    let label = |hub: &Hub| {
+        hub.api.get(Kind::LocalQueue, "team", "q").unwrap()["metadata"]["labels"]["fairlead.dev/dispatch"]
+            .clone()
+    };
+    assert_eq!(label(&hub), "true");
+    hub.delete(Kind::AdmissionCheck, "", "dispatch");
+    hub.settle();
+    assert_eq!(label(&hub), Value::Null);
+    let queue = hub.api.get(Kind::ClusterQueue, "", "cq").unwrap();
+    hub.advance(1_100);
+    let queue_now = hub.api.get(Kind::ClusterQueue, "", "cq").unwrap();
+    assert_ne!(queue, queue_now);
+    assert_eq!(hub.condition(&queue_now, "Active"), ("False".into(), "AdmissionCheckNotFound".into()));
+}
+
+#[test]
+fn a_cluster_shows_conditions_at_once_and_numbers_now_and_then() {
+    let mut hub = Hub::with_spokes(&["east"]);
+    let cluster = hub.api.get(Kind::Cluster, "", "east").unwrap();
+    for condition in
+        ["Registered", "Connected", "CredentialsValid", "ClockSynced", "Schedulable", "CapacityFresh"]
+    {
+        assert_eq!(hub.condition(&cluster, condition).0, "True", "{condition}");
+    }
+    assert_eq!(cluster["status"]["versions"]["kubernetes"], "v1.36.3");
+    hub.advance(31_000);
+    let cluster = hub.api.get(Kind::Cluster, "", "east").unwrap();
+    assert_eq!(cluster["status"]["nodes"], 1);
+    assert_eq!(cluster["status"]["flavors"][0]["free"]["cpu"], "8");
+    let from = hub.log.len();
+    hub.advance(300_000);
+    assert!(hub.writes(from, Kind::Cluster) <= 10, "{}", hub.writes(from, Kind::Cluster));
+    hub.disconnect("east");
+    let cluster = hub.api.get(Kind::Cluster, "", "east").unwrap();
+    assert_eq!(hub.condition(&cluster, "Connected"), ("False".into(), "Disconnected".into()));
+}
+
+#[test]
+fn bad_input_is_named_in_condition_verdict_and_event() {
+    let mut hub = Hub::with_spokes(&["east"]);
+    let in_queue = |name: &str, queue: &str| {
+        let (kind, mut json) = job(name, "1");
+        json["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = json!(queue);
+        (kind, json)
+    };
+    hub.apply(in_queue("lost", "nowhere"));
+    hub.apply((
+        Kind::LocalQueue,
+        json!({"metadata": {"name": "dangling", "namespace": "team"}, "spec": {"clusterQueue": "none"}}),
+    ));
+    hub.apply(in_queue("dangling", "dangling"));
+    hub.apply(job("huge", "9"));
+    hub.settle();
+    let expect = |name: &str, condition: &str, token: &str| {
+        assert_eq!(hub.why(name), (condition.to_owned(), token.to_owned()), "{name}");
+        assert!(hub.events(name).contains(&token.to_owned()), "{name}: {:?}", hub.events(name));
+    };
+    expect("lost", "Misconfigured", "LocalQueueNotFound");
+    expect("dangling", "Misconfigured", "ClusterQueueNotFound");
+    expect("huge", "ExceedsMaxQuota", "ExceedsMaxQuota");
+}
+
+#[test]
+fn a_missing_priority_class_is_named_and_waited_for() {
+    let mut hub = Hub::with_spokes(&["east"]);
+    let (kind, mut json) = job("train", "1");
+    json["metadata"]["labels"]["kueue.x-k8s.io/priority-class"] = json!("high");
+    hub.apply((kind, json));
+    hub.settle();
+    assert_eq!(hub.events("train"), ["InvalidJob"]);
+    hub.apply((Kind::WorkloadPriorityClass, json!({"metadata": {"name": "high"}, "value": 100})));
+    hub.settle();
+    assert_eq!(hub.workload("train")["spec"]["priority"], 100);
+    assert!(hub.is("train", "Admitted"));
+}
