@@ -195,6 +195,17 @@ mod tests {
     }
 
     #[test]
+    fn a_key_that_is_removed_while_it_flies_is_not_sent_again() {
+        let mut outbox = Outbox::new(8, BTreeSet::new());
+        outbox.changed(&key(1));
+        assert_eq!(drain(&mut outbox), [Next::Complete, Next::Entry(key(1))]);
+        outbox.changed(&key(1));
+        outbox.removed(&key(1));
+        outbox.received(&key(1));
+        assert_eq!(drain(&mut outbox), []);
+    }
+
+    #[test]
     fn removed_and_set_again_is_sent_once() {
         let mut outbox = Outbox::new(8, BTreeSet::new());
         outbox.changed(&key(1));
