@@ -194,7 +194,9 @@ impl Claim {
     pub async fn keep(&mut self, cancel: &CancellationToken) -> Result<(), Lost> {
         let mut trouble = String::new();
         loop {
-            let pause = if trouble.is_empty() { RENEW_MS } else { RENEW_MS / 4 };
+            // Counted from the last renewal, whatever has taken time since.
+            let due = self.tenure.remaining_ms(clock::now().mono).saturating_sub(DURATION_MS - RENEW_MS);
+            let pause = if trouble.is_empty() { due.clamp(0, RENEW_MS) } else { RENEW_MS / 4 };
             tokio::select! {
                 () = cancel.cancelled() => return Ok(()),
                 () = pause_ms(pause) => {}

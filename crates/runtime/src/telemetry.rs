@@ -1,6 +1,7 @@
 //! Logs of the process.
 
 use std::fmt;
+use std::io::IsTerminal as _;
 use std::str::FromStr;
 
 use tracing_subscriber::EnvFilter;
@@ -42,6 +43,7 @@ pub fn init(format: Format) {
     let filter = EnvFilter::try_from_default_env()
         .unwrap_or_else(|_unset| EnvFilter::new("info,kube=warn,hyper=warn,h2=warn,rustls=warn,tonic=warn"));
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let builder = builder.with_ansi(std::io::stderr().is_terminal());
     let started = match format {
         Format::Text => builder.with_target(false).try_init(),
         Format::Json => builder.json().flatten_event(true).try_init(),

@@ -210,3 +210,6 @@ impl<T: Send, F: Fn(Event) -> T + Send> Follower<T, F> {
 fn version_of(metadata: &Value) -> Option<u64> {
     metadata.get("resourceVersion")?.as_str()?.parse().ok()
 }
+
+#[cfg(test)]
+mod tests;

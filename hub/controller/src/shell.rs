@@ -26,3 +26,6 @@ pub use preflight::{PreflightError, preflight};
 pub use pump::{Core, Pump, PumpError};
 pub use store::KubeStore;
 pub use watches::{readiness_name, watch};
+
+#[cfg(test)]
+mod tests;

@@ -14,8 +14,10 @@ use tracing::{debug, warn};
 
 use crate::objects::{CLUSTERS, EVENTS, describe, execute};
 
-/// Strangers can cause refusals, so no more than one Event in this time is written for them, in all.
+/// Strangers can cause refusals, so Events for them are rationed: one in this time, in all, ...
 const EVENT_EVERY_MS: i64 = 1_000;
+/// ... and so much saved up while nothing happens.
+const SAVED_UP_MS: i64 = 20 * EVENT_EVERY_MS;
 /// Events of cluster-scoped objects live here.
 const NAMESPACE: &str = "default";
 
@@ -23,18 +25,36 @@ const NAMESPACE: &str = "default";
 #[derive(Debug)]
 pub(crate) struct Refusals {
     store: Store,
-    next: Mutex<Millis>,
+    ration: Mutex<Ration>,
+}
+
+/// How many Events may still be written, as the time that they are worth.
+#[derive(Clone, Copy, Debug)]
+struct Ration {
+    spent_until: Millis,
+}
+
+impl Ration {
+    /// Takes one Event's worth, if there is any.
+    fn take(&mut self, mono: Millis) -> bool {
+        let from = self.spent_until.max(mono.plus(-SAVED_UP_MS));
+        let may = from.plus(EVENT_EVERY_MS) <= mono;
+        if may {
+            self.spent_until = from.plus(EVENT_EVERY_MS);
+        }
+        may
+    }
 }
 
 impl Refusals {
     pub(crate) const fn new(store: Store) -> Self {
-        Self { store, next: Mutex::new(Millis(i64::MIN)) }
+        Self { store, ration: Mutex::new(Ration { spent_until: Millis(i64::MIN) }) }
     }
 
     /// A spoke that called itself `name` was not enrolled.
     pub(crate) async fn join_refused(&self, name: &str, from: SocketAddr, why: &EnrolRefusal) {
         warn!(cluster = name, %from, reason = %why.reason, detail = why.detail, "a join was refused");
-        if !self.may_write(clock::now().mono) {
+        if !self.ration.lock().unwrap_or_else(PoisonError::into_inner).take(clock::now().mono) {
             return;
         }
         // Only a Cluster that exists has Events; a stranger's invention has none.
@@ -51,15 +71,6 @@ impl Refusals {
             other => debug!(cluster = name, why = describe(other), "the Event was not written"),
         }
     }
-
-    fn may_write(&self, mono: Millis) -> bool {
-        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
-        let may = mono >= *next;
-        if may {
-            *next = mono.plus(EVENT_EVERY_MS);
-        }
-        may
-    }
 }
 
 fn event(key: &ObjectKey, cluster: &Object, why: &EnrolRefusal, wall: Millis) -> Value {
@@ -74,4 +85,19 @@ fn event(key: &ObjectKey, cluster: &Object, why: &EnrolRefusal, wall: Millis) ->
         "regarding": {"apiVersion": "fairlead.dev/v1alpha1", "kind": "Cluster", "name": &*cluster.key.name,
                       "uid": cluster.uid.as_str()},
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_of_strangers_are_rationed() {
+        let mut ration = Ration { spent_until: Millis(i64::MIN) };
+        let now = Millis(1_000_000);
+        assert_eq!((0..100).filter(|_| ration.take(now)).count(), 20);
+        assert!(!ration.take(now.plus(999)));
+        assert!(ration.take(now.plus(1_000)));
+        assert!(!ration.take(now.plus(1_000)));
+    }
 }

@@ -106,3 +106,6 @@ impl Tender {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,7 +7,7 @@ use fairlead_api::labels::{FieldManager, HUB_STATE_NAME};
 use fairlead_model::{Incarnation, Leadership, Nonce, ObjectKey, Term};
 use fairlead_runtime::lease::{Claim, TAKEOVER_WAIT};
 use fairlead_runtime::store::{Call, Op, Options, Outcome, Store};
-use fairlead_runtime::{Object, Resource, entropy};
+use fairlead_runtime::{Object, Resource, clock, entropy};
 use kube::Client;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -50,12 +50,28 @@ pub async fn lead(
     let store = Store::new(client.clone());
     let mut claim = Claim::new(client, key, name)?;
     let Some(acquired) = claim.acquire(cancel).await else { return Ok(None) };
-    let leadership = raise_term(&store).await?;
+    let leadership = match raise_term(&store).await {
+        Ok(leadership) => leadership,
+        Err(why) => {
+            claim.release().await;
+            return Err(why);
+        }
+    };
     info!(term = leadership.term.0, incarnation = leadership.incarnation.0, "raised the term");
+    show(&store, claim.identity()).await;
     if acquired.taken_over {
         tokio::time::sleep(TAKEOVER_WAIT).await;
     }
     Ok(Some(Lead { leadership, claim }))
+}
+
+/// Shows people who leads since when. Nothing rests on it, so a failure is no more than logged.
+async fn show(store: &Store, identity: &str) {
+    let status = json!({"holder": identity, "acquiredAt": clock::micro_time(clock::now().wall)});
+    match execute(store, &Op::PatchStatus(json!({"status": status}))).await {
+        Outcome::Done(_) => {}
+        other => warn!(why = describe(other), "could not write the HubState's status"),
+    }
 }
 
 /// Raises the term by compare-and-set. A write whose outcome is unknown is settled by reading.

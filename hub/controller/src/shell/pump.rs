@@ -86,7 +86,10 @@ impl<C: Core, S: Store, G: Spokes> Pump<C, S, G> {
             }
         };
         info!("the brain has stopped; waiting for writes under way");
-        self.lanes.close().await;
+        let Self { lanes, inbox, .. } = self;
+        // Nobody reads outcomes any more, so nobody may wait for room for them.
+        drop(inbox);
+        lanes.close().await;
         end
     }
 
