@@ -10,8 +10,8 @@ use crate::peer::VerifiedPeer;
 /// Revoked keys and clusters, shared live between the TLS verifier (new handshakes) and the gateway, which
 /// asks it about open connections.
 ///
-/// Removing an entry does not revive what it refused: the gateway also forgets the session. A short life of
-/// certificates is the backstop should the list ever be lost.
+/// Whose entry is removed can connect again with a certificate that has not ended, so an entry stays at least as
+/// long as certificates live. That short life is also the backstop should the list ever be lost.
 #[derive(Debug, Default)]
 pub struct DenyList {
     entries: RwLock<Entries>,

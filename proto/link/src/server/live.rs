@@ -1,6 +1,7 @@
 //! The open sessions, and the watcher that ends those that are no longer entitled.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ const EVERY: Duration = Duration::from_secs(1);
 pub(super) struct Live {
     deny: Arc<DenyList>,
     time: Arc<dyn TimeProvider>,
-    next: Mutex<u64>,
+    next: AtomicU64,
     entries: Mutex<BTreeMap<u64, Arc<Connection>>>,
 }
 
@@ -41,15 +42,11 @@ pub(super) struct Entry {
 
 impl Live {
     pub(super) const fn new(deny: Arc<DenyList>, time: Arc<dyn TimeProvider>) -> Self {
-        Self { deny, time, next: Mutex::new(0), entries: Mutex::new(BTreeMap::new()) }
+        Self { deny, time, next: AtomicU64::new(0), entries: Mutex::new(BTreeMap::new()) }
     }
 
     pub(super) fn enter(self: &Arc<Self>, peer: VerifiedPeer, cancel: CancellationToken) -> Entry {
-        let number = {
-            let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
-            *next = next.saturating_add(1);
-            *next
-        };
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
         let connection = Arc::new(Connection { peer, cancel, verdict: OnceLock::new() });
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         entries.insert(number, Arc::clone(&connection));
@@ -102,13 +99,7 @@ impl Drop for Entry {
 pub(super) async fn watch(live: Arc<Live>, stop: CancellationToken) {
     let mut ticks = interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let sweeping = async {
-        while ticks.tick().await.elapsed() < Duration::MAX {
-            live.sweep();
-        }
-    };
-    tokio::select! {
-        () = stop.cancelled() => {}
-        () = sweeping => {}
+    while stop.run_until_cancelled(ticks.tick()).await.is_some() {
+        live.sweep();
     }
 }
