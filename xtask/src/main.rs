@@ -1,10 +1,15 @@
 //! `cargo xtask`: the project's commands.
 //!
-//! Everything a person or a CI machine does with this project is one of these. Run `cargo xtask help`.
+//! Everything a person or a CI machine does with this project is one of these. Run `cargo xtask help`. What needs
+//! Kubernetes types is a program of another crate, which is built and run from here, so that this one compiles in
+//! seconds.
 
 mod arch;
+mod cargo;
 mod files;
 mod out;
+mod test;
+mod tools;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -12,6 +17,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 
+use cargo::Cargo;
 use out::Out;
 
 /// The project's commands.
@@ -24,8 +30,42 @@ struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Start a hub and three clusters on this machine, run 30 Jobs on them, and show what happens.
+    ///
+    /// `cargo xtask demo down` ends one that was kept.
+    Demo {
+        /// What demo understands: --keep, --check, down.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
+    /// Run every check and every test, or only the named steps.
+    Test {
+        /// Only print the steps.
+        #[arg(long)]
+        list: bool,
+        /// Steps to run.
+        steps: Vec<String>,
+    },
     /// Check the rules about where things may be: crates, arrows, purity, manifests, files, pages.
     Arch,
+    /// Write the manifests below charts/ that are generated from crates/api.
+    Crds {
+        /// Write nothing; fail when one is out of date.
+        #[arg(long)]
+        check: bool,
+    },
+    /// Run the golden scenarios in a folder of *.jsonl files against the admission engine.
+    Golden {
+        /// The folder, and what else the runner understands.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+        args: Vec<String>,
+    },
+    /// Run a suite of benchmarks on release builds.
+    Bench {
+        /// The suite, and --json for one line of JSON a row.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+        args: Vec<String>,
+    },
 }
 
 fn main() -> ExitCode {
@@ -42,6 +82,31 @@ fn run(args: &Args) -> Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies in the workspace")?;
     let mut out = Out::new();
     match &args.command {
+        Command::Demo { args } => demo(&Cargo::of(root)?, args),
+        Command::Test { list: true, .. } => test::list(&mut out),
+        Command::Test { steps, .. } => test::steps(&Cargo::of(root)?, steps, &mut out),
         Command::Arch => arch::run(root, &mut out),
+        Command::Crds { check } => {
+            let cargo = Cargo::of(root)?;
+            cargo.build()?;
+            test::crds(&cargo, *check)
+        }
+        Command::Golden { args } => {
+            let cargo = Cargo::of(root)?;
+            cargo.build()?;
+            cargo::run(cargo.program("debug/examples/golden").args(args))
+        }
+        Command::Bench { args } => {
+            let cargo = Cargo::of(root)?;
+            tools::check()?;
+            cargo.build_release()?;
+            cargo::run(cargo.program("release/bench").args(args))
+        }
     }
+}
+
+fn demo(cargo: &Cargo, args: &[String]) -> Result<()> {
+    tools::check()?;
+    cargo.build()?;
+    cargo::run(cargo.program("debug/demo").args(args))
 }

@@ -10,11 +10,13 @@
 //! * [`mod@bench`] measures.
 //! * [`mod@scenario`] runs named end-to-end scenarios against one shared world.
 //! * [`work`] has queues and Jobs as users write them, and waits for what becomes of them.
+//! * [`demo`] is what `cargo xtask demo` shows.
 //! * [`wait`] asks again, within a bound, until something holds.
 
 pub mod audit;
 pub mod bench;
 pub mod binaries;
+pub mod demo;
 pub mod fleet;
 pub mod process;
 pub mod procfs;

@@ -20,12 +20,21 @@ pub struct SpokeOptions {
     pub labels: Vec<(String, String)>,
     /// Its nodes.
     pub nodes: Vec<NodeSpec>,
+    /// The agent dials the hub itself, not through the link that can be cut: that one ends with this process.
+    pub direct: bool,
 }
 
 impl SpokeOptions {
     /// A spoke without labels and nodes.
     pub fn new(name: &str) -> Self {
-        Self { name: name.to_owned(), labels: Vec::new(), nodes: Vec::new() }
+        Self { name: name.to_owned(), labels: Vec::new(), nodes: Vec::new(), direct: false }
+    }
+
+    /// Lets the agent dial the hub itself, so that it can outlive this process.
+    #[must_use]
+    pub fn direct(mut self) -> Self {
+        self.direct = true;
+        self
     }
 
     /// Adds a label to its Cluster object.
@@ -69,7 +78,9 @@ impl Spoke {
                 .await?;
         }
         let mut args = join_arguments(&printed)?;
-        redirect(&mut args, proxy.address())?;
+        if !options.direct {
+            redirect(&mut args, proxy.address())?;
+        }
         let access = cluster.access_for_service_account(SYSTEM, "fairlead-agent", TOKEN_LIFETIME).await?;
         args.extend(["--kubeconfig".to_owned(), access.path().display().to_string()]);
         let process = format!("fairlead-spoke-{name}");
