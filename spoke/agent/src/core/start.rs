@@ -1,0 +1,169 @@
+//! Start: the Job is created once, or found to be there already.
+
+use fairlead_model::{Now, PlacementId, Reason};
+use fairlead_session::{Desired, Intent, Refusal};
+
+use super::copy::Stamps;
+use super::prepare::{claim_of, occupied, taken_by};
+use super::row::{Attempt, Row};
+use super::{Core, Doing, refusal};
+use crate::ports::{CREATE_TIMEOUT_MS, Kind, Op, Outcome};
+
+/// How long after the API server has given up on a create a read is trusted to show what became of it.
+const SETTLE_MARGIN_MS: i64 = 2_000;
+
+impl Core {
+    /// A Start is in force.
+    pub(super) fn start(
+        &mut self,
+        placement: &PlacementId,
+        row: &mut Row,
+        (intent, revision): (&Intent, u64),
+        now: Now,
+    ) {
+        let begun = match &row.attempt {
+            Attempt::Creating | Attempt::Settling { .. } => true,
+            Attempt::Refused { revision: refused, .. } => *refused == revision,
+            Attempt::Idle | Attempt::Checking { .. } | Attempt::Held { .. } | Attempt::Lapsed => false,
+        };
+        // A copy that is there has been started; one that has gone is never made again.
+        if begun || row.copy.is_some() || !self.inventory_ready() || !row.retry.due(now.mono) {
+            return;
+        }
+        match self.validate(placement, row, intent) {
+            Ok(valid) => {
+                let claim = claim_of(intent, &valid.manifest);
+                let stamps = Stamps { placement: placement.clone(), run: row.run.clone(), epoch: row.epoch };
+                let Some(job) = stamps.write(valid.manifest, &row.key) else {
+                    let refusal = refusal(Reason::InvalidJob, "the manifest has no pod template");
+                    return self.refuse(row, (revision, refusal), now);
+                };
+                self.claims.entry(placement.clone()).or_insert(claim);
+                let create = (Kind::Job, row.key.clone(), Op::Create(job), Some(valid.tenant));
+                self.operate(placement, Doing::Create, create);
+                row.attempt = Attempt::Creating;
+            }
+            Err(refusal) => self.refuse(row, (revision, refusal), now),
+        }
+    }
+
+    /// Says no: at once, or when a create whose answer was lost has been settled.
+    #[expect(clippy::unused_self, reason = "a step of the core, like its neighbours")]
+    fn refuse(&self, row: &mut Row, (revision, refusal): (u64, Refusal), now: Now) {
+        if row.unsettled.is_none() {
+            row.attempt = Attempt::Refused { revision, refusal };
+        } else {
+            row.verdict = Some(refusal);
+            row.retry.at = row.unsettled.filter(|at| *at > now.mono);
+            row.attempt = Attempt::Settling { read: None };
+        }
+    }
+
+    /// A create has been answered.
+    pub(super) fn created(&mut self, placement: &PlacementId, outcome: Outcome, now: Now) {
+        if let Outcome::Done(job) = &outcome {
+            self.change(placement, |row| {
+                row.attempt = Attempt::Idle;
+                row.unsettled = None;
+                row.retry.succeeded();
+            });
+            self.job(job);
+            return;
+        }
+        let Some(mut row) = self.rows.remove(placement) else { return };
+        let revision = row.command.as_ref().map_or(0, |command| command.revision);
+        match outcome {
+            Outcome::AlreadyExists => row.attempt = Attempt::Settling { read: None },
+            Outcome::Unknown(why) => {
+                tracing::warn!(%placement, %why, "it is not known whether the Job was created");
+                row.unsettled = Some(now.mono.plus(CREATE_TIMEOUT_MS + SETTLE_MARGIN_MS));
+                row.attempt = Attempt::Settling { read: None };
+            }
+            Outcome::NotFound => {
+                let detail = format!("namespace {} does not exist here", row.key.namespace);
+                self.refuse(&mut row, (revision, refusal(Reason::NamespaceNotFound, detail)), now);
+            }
+            Outcome::Refused(message) => {
+                self.refuse(&mut row, (revision, refusal(Reason::RejectedByApiServer, message)), now);
+            }
+            Outcome::Conflict | Outcome::Done(_) => {
+                self.refuse(&mut row, (revision, refusal(Reason::RejectedByApiServer, "conflict")), now);
+            }
+        }
+        self.rows.insert(placement.clone(), row);
+    }
+
+    /// Reads what became of a create, when a read is due.
+    pub(super) fn settle(&mut self, placement: &PlacementId, row: &mut Row, now: Now) {
+        if !matches!(row.attempt, Attempt::Settling { read: None }) {
+            return;
+        }
+        if row.copy.is_some() {
+            // The watch was quicker than the read.
+            (row.attempt, row.unsettled, row.verdict) = (Attempt::Idle, None, None);
+        } else if row.retry.due(now.mono) {
+            let read = (Kind::Job, row.key.clone(), Op::Get, None);
+            let read = self.operate(placement, Doing::Settle, read);
+            row.attempt = Attempt::Settling { read: Some(read) };
+        }
+    }
+
+    /// The read that settles a create has been answered.
+    pub(super) fn settled(&mut self, placement: &PlacementId, outcome: Outcome, now: Now) {
+        let Some(row) = self.rows.get_mut(placement) else { return };
+        let revision = row.command.as_ref().map_or(0, |command| command.revision);
+        match outcome {
+            Outcome::Done(job) => {
+                let owner = taken_by(&job.json);
+                if owner.as_ref() == Some(placement) {
+                    row.attempt = Attempt::Idle;
+                    (row.unsettled, row.verdict) = (None, None);
+                    row.retry.succeeded();
+                    if !self.job(&job) {
+                        self.disown(placement, revision);
+                    }
+                } else {
+                    // The name is somebody else's, so ours was not and will not be created.
+                    row.unsettled = None;
+                    row.attempt = Attempt::Refused { revision, refusal: occupied(&job.key, owner.as_ref()) };
+                }
+            }
+            Outcome::NotFound => nothing_found(row, revision, now),
+            Outcome::Conflict | Outcome::AlreadyExists | Outcome::Refused(_) | Outcome::Unknown(_) => {
+                row.retry.failed(now.mono);
+                row.attempt = Attempt::Settling { read: None };
+            }
+        }
+    }
+
+    /// A Job has this placement's label and is not its copy: other stamps differ.
+    fn disown(&mut self, placement: &PlacementId, revision: u64) {
+        let detail = "a Job with this placement's label and other stamps has the name";
+        let refusal = refusal(Reason::NameTaken, detail);
+        self.change(placement, |row| row.attempt = Attempt::Refused { revision, refusal });
+    }
+}
+
+/// The Job is not there. After a lost create that is proof only once the API server has given up on it; while
+/// Start is in force the create is simply sent again, since it can succeed only once.
+fn nothing_found(row: &mut Row, revision: u64, now: Now) {
+    let wanted = matches!(row.desired(), Some(Desired::Start(_))) && row.verdict.is_none();
+    match row.unsettled.filter(|at| *at > now.mono) {
+        _ if wanted => {
+            row.retry.failed(now.mono);
+            row.attempt = Attempt::Idle;
+        }
+        Some(at) => {
+            row.retry.at = Some(at);
+            row.attempt = Attempt::Settling { read: None };
+        }
+        None => {
+            row.unsettled = None;
+            row.retry.succeeded();
+            row.attempt = match row.verdict.take() {
+                Some(refusal) => Attempt::Refused { revision, refusal },
+                None => Attempt::Idle,
+            };
+        }
+    }
+}
