@@ -4,12 +4,18 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use http::header::{HeaderValue, USER_AGENT};
+use hyper_rustls::HttpsConnectorBuilder;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::client::{Body, ConfigExt as _};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use tower::{BoxError, ServiceBuilder};
+
+/// How much of a watch or a listing may be on its way before it is read, in bytes: a page of large objects.
+const STREAM_WINDOW: u32 = 2 << 20;
+/// The same for all streams of the connection together: one slow reader must not stop the others.
+const CONNECTION_WINDOW: u32 = 32 << 20;
 
 /// Which API server, and as whom.
 #[derive(Clone, Debug, Default)]
@@ -61,21 +67,23 @@ async fn load(settings: &ClientSettings) -> Result<Config, ClientError> {
     Config::infer().await.map_err(|why| ClientError::Infer(Box::new(why)))
 }
 
-/// Kube's own stack less its retries, which would repeat writes whose outcome is unknown, and with options on the
-/// socket that it does not set.
+/// Kube's own stack less its retries, which would repeat writes whose outcome is unknown, and over HTTP/2: one
+/// connection carries every call and every watch, which costs both ends less than a pool, and pings tell a dead one.
 fn build(config: &Config) -> Result<Client, kube::Error> {
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
     tcp.set_connect_timeout(Some(Duration::from_secs(5)));
-    tcp.set_keepalive(Some(Duration::from_secs(10)));
-    tcp.set_keepalive_interval(Some(Duration::from_secs(5)));
-    tcp.set_keepalive_retries(Some(3));
-    let connector = config.rustls_https_connector_with_connector(tcp)?;
+    let tls = config.rustls_client_config()?;
+    let connector = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http2();
     let http = hyper_util::client::legacy::Builder::new(TokioExecutor::new())
-        .pool_timer(TokioTimer::new())
-        .pool_idle_timeout(Duration::from_secs(90))
-        .build::<_, Body>(connector);
+        .timer(TokioTimer::new())
+        .http2_only(true)
+        .http2_initial_stream_window_size(STREAM_WINDOW)
+        .http2_initial_connection_window_size(CONNECTION_WINDOW)
+        .http2_keep_alive_interval(Duration::from_secs(10))
+        .http2_keep_alive_timeout(Duration::from_secs(10))
+        .build::<_, Body>(connector.wrap_connector(tcp));
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
         .option_layer(config.auth_layer()?)

@@ -127,6 +127,8 @@ impl<T: Send, F: Fn(Event) -> T + Send> Follower<T, F> {
             if self.watch_from(&mut point).await.is_err() {
                 return Closed;
             }
+            // However soon a listing expires, the API server is not asked without pause.
+            pause(200).await;
         }
     }
 
@@ -202,8 +204,13 @@ impl<T: Send, F: Fn(Event) -> T + Send> Follower<T, F> {
         self.failures = self.failures.saturating_add(1);
         warn!(kind = %self.target.resource, %why, failures = self.failures, "{what} failed");
         let ceiling = 200_u64.saturating_mul(1 << self.failures.saturating_sub(1).min(5)).min(5_000);
-        tokio::time::sleep(Duration::from_millis(50 + entropy::below(ceiling))).await;
+        pause(ceiling).await;
     }
+}
+
+/// Waits 50 ms and a random part of `ceiling_ms`.
+async fn pause(ceiling_ms: u64) {
+    tokio::time::sleep(Duration::from_millis(50 + entropy::below(ceiling_ms))).await;
 }
 
 /// Reads a resource version.
