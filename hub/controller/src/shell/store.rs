@@ -31,12 +31,13 @@ impl KubeStore {
 
 impl Store for KubeStore {
     async fn execute(&self, request: &Request) -> Outcome {
-        if !may_send(request, self.tenure.remaining_ms(clock::now().mono)) {
+        let remaining_ms = self.tenure.remaining_ms(clock::now().mono);
+        if !may_send(request, remaining_ms) {
             return Outcome::NotSent;
         }
         let options = Options {
             field_manager: Some(field_manager(request.kind, &request.op).as_str()),
-            timeout: if request.commit { COMMIT_TIMEOUT } else { TIMEOUT },
+            timeout: timeout(request, remaining_ms),
             ..Options::default()
         };
         let (resource, op) = (resource(request.kind), wire_op(&request.op));
@@ -54,6 +55,17 @@ fn may_send(request: &Request, remaining_ms: i64) -> bool {
             remaining_ms > COMMIT_MARGIN_MS
         }
         Op::Create(_) | Op::Patch(_) | Op::PatchStatus(_) | Op::Delete(_) => remaining_ms > 0,
+    }
+}
+
+/// A write is answered or void by the end of the lease: the API server knows its time-out, too.
+fn timeout(request: &Request, remaining_ms: i64) -> Duration {
+    match &request.op {
+        Op::Get => TIMEOUT,
+        Op::Create(_) | Op::Patch(_) | Op::PatchStatus(_) | Op::Delete(_) => {
+            let longest = if request.commit { COMMIT_TIMEOUT } else { TIMEOUT };
+            longest.min(Duration::from_millis(u64::try_from(remaining_ms).unwrap_or(0)))
+        }
     }
 }
 
@@ -93,6 +105,17 @@ mod tests {
 
     fn request(op: Op, commit: bool) -> Request {
         Request { id: OpId(1), kind: Kind::Workload, key: ObjectKey::new("ns", "w"), op, commit }
+    }
+
+    #[test]
+    fn no_write_outlives_the_lease() {
+        let commit = request(Op::PatchStatus(json!({})), true);
+        let write = request(Op::Patch(json!({})), false);
+        let read = request(Op::Get, false);
+        let timeouts = |left| [&commit, &write, &read].map(|request| timeout(request, left).as_millis());
+        assert_eq!(timeouts(60_000), [2_000, 10_000, 10_000]);
+        assert_eq!(timeouts(4_001), [2_000, 4_001, 10_000]);
+        assert_eq!(timeouts(300), [300, 300, 10_000]);
     }
 
     #[test]
