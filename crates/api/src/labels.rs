@@ -50,7 +50,7 @@ pub const BUILTIN_JOB_CONTROLLER: &str = "kubernetes.io/job-controller";
 /// The value of labels that are switches.
 pub const TRUE: &str = "true";
 
-/// The label on a copy that holds the run: the UID of the user's job on the hub.
+/// The annotation on a copy that holds the run: the UID of the user's job on the hub.
 pub const RUN: &str = "fairlead.dev/run";
 /// The label on a copy that holds the placement's id.
 pub const PLACEMENT: &str = "fairlead.dev/placement";

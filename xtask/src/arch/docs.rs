@@ -21,6 +21,7 @@ pub(super) fn check(root: &Path, graph: &Graph) -> Result<Vec<Violation>> {
     let mut found = map(root, graph);
     found.extend(reasons(root, Reason::ALL));
     found.extend(index(root, "docs/adr"));
+    found.extend(named_tests(root)?);
     for path in files::below(root)?.iter().filter(|path| files::has_ending(path, "md")) {
         let text = fs::read_to_string(root.join(path)).with_context(|| format!("read {path}"))?;
         found.extend(links(root, path, &text));
@@ -102,6 +103,30 @@ fn index(root: &Path, folder: &str) -> Vec<Violation> {
         }
     }
     found
+}
+
+/// The tests that the list of invariants names exist. A word in backticks with two underscores or more is a test.
+fn named_tests(root: &Path) -> Result<Vec<Violation>> {
+    const LIST: &str = "docs/invariants.md";
+    let Ok(text) = fs::read_to_string(root.join(LIST)) else {
+        return Ok(vec![Violation::new("invariants", LIST, "is missing")]);
+    };
+    let word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    let named: BTreeSet<&str> = text
+        .split('`')
+        .skip(1)
+        .step_by(2)
+        .filter(|name| name.matches('_').count() > 1 && name.chars().all(word))
+        .collect();
+    let mut missing = named;
+    for path in files::below(root)?.iter().filter(|path| files::has_ending(path, "rs")) {
+        let text = fs::read_to_string(root.join(path)).with_context(|| format!("read {path}"))?;
+        missing.retain(|name| !text.contains(&format!("fn {name}(")));
+    }
+    Ok(missing
+        .into_iter()
+        .map(|name| Violation::new("invariants", LIST, format!("no test is called {name}")))
+        .collect())
 }
 
 /// Names of the pages in a folder, without `.md` and without the index.

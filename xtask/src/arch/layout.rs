@@ -150,5 +150,5 @@ pub(super) const GUARDS: [Guard; 2] = [
     },
 ];
 
-/// What the tests of pure crates may use from outside.
-pub(super) const PURE_DEV: [&str; 1] = ["proptest"];
+/// What the tests of pure crates may use from outside: random inputs, and reading golden scenarios.
+pub(super) const PURE_DEV: [&str; 2] = ["proptest", "serde_json"];

@@ -39,7 +39,7 @@ fn a_pure_crate_may_use_pure_crates_and_test_with_proptest() {
 
 #[test]
 fn a_pure_crate_may_use_nothing_from_outside() {
-    for (package, dev) in [("tokio", false), ("serde", false), ("kube", true), ("proptest", false)] {
+    for (package, dev) in [("tokio", false), ("serde", false), ("kube", true), ("proptest", false), ("serde_json", false)] {
         let found = planted("fairlead-engine", "hub/engine", &[(package, dev)]);
         assert_eq!(found, [format!("purity: is pure and may not depend on {package}")]);
     }
@@ -137,6 +137,7 @@ impl Planted {
         planted.write("crates/model/clippy.toml", PURE);
         planted.write("crates/model/src/lib.rs", "//! Words.\n");
         planted.write("ARCHITECTURE.md", "`crates/model` is the vocabulary.\n");
+        planted.write("docs/invariants.md", "Nothing yet.\n");
         planted.write("docs/adr/README.md", "[1](0001-first.md)\n");
         planted.write("docs/adr/0001-first.md", "# First\n");
         let mut index = String::new();
@@ -267,6 +268,17 @@ fn the_map_names_every_crate_and_decisions_are_indexed() {
     assert_eq!(planted.found(), expected);
     planted.remove("ARCHITECTURE.md").remove("docs/adr/README.md").remove("docs/adr/0001-second.md");
     assert_eq!(planted.found(), ["index docs/adr/README.md", "map ARCHITECTURE.md"]);
+}
+
+#[test]
+fn the_tests_that_invariants_name_exist() {
+    let planted = Planted::new();
+    planted.write("docs/invariants.md", "`it_always_holds` and `std::fs` and `disallowed_types`\n");
+    assert_eq!(planted.found(), ["invariants docs/invariants.md"]);
+    planted.write(LIB, "//! Words.\n#[test]\nfn it_always_holds() {}\n");
+    assert_eq!(planted.found(), Vec::<String>::new());
+    planted.remove("docs/invariants.md");
+    assert_eq!(planted.found(), ["invariants docs/invariants.md"]);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use super::jobs::NAMESPACES;
 use crate::fleet::Fleet;
 use crate::work::{Jobs, copies_created, has_condition};
 
-/// The label that a copy bears: the UID of the Job on the hub.
+/// The annotation that a copy bears: the UID of the Job on the hub.
 const RUN: &str = fairlead_api::labels::RUN;
 
 /// What was found of one Job.
@@ -107,7 +107,11 @@ async fn copies(fleet: &Fleet, namespace: &str) -> Result<BTreeMap<String, Vec<S
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for spoke in fleet.spokes() {
         for copy in Jobs::on_spoke(fleet, spoke.name(), namespace)?.list().await? {
-            let run = copy.metadata.labels.and_then(|mut labels| labels.remove(RUN)).unwrap_or_default();
+            let run = copy
+                .metadata
+                .annotations
+                .and_then(|mut annotations| annotations.remove(RUN))
+                .unwrap_or_default();
             found.entry(run).or_default().push(spoke.name().to_owned());
         }
     }
