@@ -33,7 +33,9 @@ pub fn tolerated<'t>(
 /// Whether a term of a required node affinity holds. A term without any condition holds nowhere, as in Kubernetes.
 fn term_holds(term: &NodeTerm, labels: &Labels) -> bool {
     let empty = term.expressions.is_empty() && term.fields.is_empty();
-    let name = labels.get("kubernetes.io/hostname").map(|name| ("metadata.name".into(), name.clone()));
+    let name = labels
+        .get("kubernetes.io/hostname")
+        .map(|name| ("metadata.name".into(), std::sync::Arc::clone(name)));
     let fields: Labels = name.into_iter().collect();
     !empty
         && term.expressions.iter().all(|requirement| requirement.matches(labels))

@@ -13,6 +13,7 @@
 
 mod constraints;
 mod shapes;
+pub mod topology;
 
 pub use constraints::{Pod, meets, tolerated};
 pub use shapes::{Room, capacity, place, room};

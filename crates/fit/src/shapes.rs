@@ -66,7 +66,7 @@ fn fill(shapes: &mut Vec<Shape>, position: usize, requests: &Resources, (per_nod
     let used = |pods: u32, count: u32| {
         let mut free = shape.free.clone();
         free.subtract(&requests.times(i64::from(pods)));
-        Shape { class: shape.class.clone(), free, count }
+        Shape { class: std::sync::Arc::clone(&shape.class), free, count }
     };
     let touched = full_nodes.saturating_add(u32::from(on_last > 0));
     if let Some(rest) = shapes.get_mut(position) {

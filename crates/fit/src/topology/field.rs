@@ -1,0 +1,205 @@
+//! All topologies of a cluster: flavors, nodes, and everything that takes room on them [TAS-1].
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use fairlead_model::{ObjectKey, Resources};
+
+use super::assignment::Assignment;
+use super::build::Load;
+use super::place::Placed;
+use super::request::Request;
+use super::tree::{FlavorSpec, HOSTNAME, Node, Tree};
+
+/// Label values of a leaf, from the widest level.
+type Path = Vec<Arc<str>>;
+
+#[derive(Clone, Debug, PartialEq)]
+struct Flavor {
+    tree: Tree,
+    /// The tree must be built anew before it is read.
+    stale: bool,
+}
+
+/// The topologies of all flavors over the nodes of one cluster.
+///
+/// Changes are cheap and take effect at once, but for nodes that appear and flavors, which [`Self::settle`] takes in.
+/// What workloads hold is remembered by name, so it outlives nodes, Topologies and flavors until it is released.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Topologies {
+    flavors: BTreeMap<Arc<str>, Flavor>,
+    nodes: BTreeMap<Arc<str>, Arc<Node>>,
+    pods: BTreeMap<ObjectKey, (Arc<str>, Resources)>,
+    /// What those pods use, by node.
+    others: BTreeMap<Arc<str>, Resources>,
+    /// What workloads hold by hostname, whatever their flavor (gate TASHandleOverlappingFlavors).
+    by_host: BTreeMap<Arc<str>, Resources>,
+    /// What workloads hold by flavor and path, where leaves are not nodes.
+    by_path: BTreeMap<Arc<str>, BTreeMap<Path, Resources>>,
+}
+
+/// What one pod takes: its requests and a place in the node's pod count.
+pub(super) fn with_pod(per_pod: &Resources) -> Resources {
+    let mut all = per_pod.clone();
+    all.set("pods", per_pod.get("pods").saturating_add(1));
+    all
+}
+
+/// Adds to an entry, and drops the entry when nothing is left of it.
+fn account<K: Ord + Clone>(map: &mut BTreeMap<K, Resources>, key: &K, amounts: &Resources, times: i64) {
+    if !map.contains_key(key) {
+        map.insert(key.clone(), Resources::new());
+    }
+    let Some(sum) = map.get_mut(key) else { return };
+    sum.add(&amounts.times(times));
+    if sum.iter().all(|(_, amount)| amount == 0) {
+        map.remove(key);
+    }
+}
+
+impl Topologies {
+    /// No flavors, no nodes.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A flavor with a topology is as given.
+    pub fn set_flavor(&mut self, name: Arc<str>, spec: FlavorSpec) {
+        if self.flavors.get(&name).is_some_and(|flavor| flavor.tree.spec == spec) {
+            return;
+        }
+        let load = Load { others: &self.others, by_host: &self.by_host, by_path: None };
+        let tree = Tree::build(spec, std::iter::empty(), load);
+        self.flavors.insert(name, Flavor { tree, stale: true });
+    }
+
+    /// A flavor is gone, or has no topology any more.
+    pub fn remove_flavor(&mut self, name: &str) {
+        self.flavors.remove(name);
+    }
+
+    /// A node is as given.
+    pub fn set_node(&mut self, node: Node) {
+        let node = Arc::new(node);
+        self.nodes.insert(Arc::clone(&node.name), Arc::clone(&node));
+        self.node_changed(&node.name, Some(&node));
+    }
+
+    /// A node is gone.
+    pub fn remove_node(&mut self, name: &str) {
+        if self.nodes.remove(name).is_some() {
+            self.node_changed(name, None);
+        }
+    }
+
+    fn node_changed(&mut self, name: &str, node: Option<&Arc<Node>>) {
+        for flavor in self.flavors.values_mut().filter(|flavor| !flavor.stale) {
+            flavor.stale = !flavor.tree.update((name, node), &self.others);
+        }
+    }
+
+    /// A bound pod that has not ended and that no topology assignment accounts for; `requests` without `pods`.
+    pub fn set_pod(&mut self, key: ObjectKey, node: Arc<str>, requests: &Resources) {
+        self.remove_pod(&key);
+        let requests = with_pod(requests);
+        account(&mut self.others, &node, &requests, 1);
+        self.others_changed(&node);
+        self.pods.insert(key, (node, requests));
+    }
+
+    /// Such a pod has ended or is gone.
+    pub fn remove_pod(&mut self, key: &ObjectKey) {
+        let Some((node, requests)) = self.pods.remove(key) else { return };
+        account(&mut self.others, &node, &requests, -1);
+        self.others_changed(&node);
+    }
+
+    fn others_changed(&mut self, node: &str) {
+        for flavor in self.flavors.values_mut().filter(|flavor| !flavor.stale) {
+            if let Some(leaf) = flavor.tree.places.get(node).copied() {
+                flavor.tree.set_capacity(leaf, &self.others);
+            }
+        }
+    }
+
+    /// A workload's pod set holds this assignment of a flavor.
+    pub fn hold(&mut self, flavor: &str, assignment: &Assignment, per_pod: &Resources) {
+        self.change_held(flavor, (assignment, per_pod), 1);
+    }
+
+    /// It holds it no longer. What was held must be released with the same values.
+    pub fn release(&mut self, flavor: &str, assignment: &Assignment, per_pod: &Resources) {
+        self.change_held(flavor, (assignment, per_pod), -1);
+    }
+
+    fn change_held(&mut self, flavor: &str, (assignment, per_pod): (&Assignment, &Resources), sign: i64) {
+        let amounts = with_pod(per_pod);
+        let by_host = is_by_host(assignment);
+        for (values, count) in &assignment.domains {
+            let times = i64::from(*count).saturating_mul(sign);
+            if by_host {
+                if let Some(host) = values.last() {
+                    account(&mut self.by_host, host, &amounts, times);
+                }
+            } else {
+                let paths = self.by_path.entry(flavor.into()).or_default();
+                account(paths, values, &amounts, times);
+            }
+        }
+        for (name, entry) in &mut self.flavors {
+            if entry.stale || !(by_host && entry.tree.by_node || name.as_ref() == flavor) {
+                continue;
+            }
+            let columns = entry.tree.columns(&amounts);
+            for (values, count) in &assignment.domains {
+                if let Some(leaf) = entry.tree.leaf(values) {
+                    let times = i64::from(*count).saturating_mul(sign);
+                    entry.tree.add_held(leaf, &columns, times);
+                }
+            }
+        }
+    }
+
+    /// Takes in flavors that changed and nodes that appeared or moved.
+    pub fn settle(&mut self) {
+        for (name, flavor) in &mut self.flavors {
+            if !flavor.stale {
+                continue;
+            }
+            let load = Load { others: &self.others, by_host: &self.by_host, by_path: self.by_path.get(name) };
+            let spec = std::mem::take(&mut flavor.tree.spec);
+            flavor.tree = Tree::build(spec, self.nodes.values(), load);
+            flavor.stale = false;
+        }
+    }
+
+    /// Whether a flavor has a topology with every level that a request names [F-3d].
+    pub fn has_levels(&self, flavor: &str, request: &Request<'_>) -> bool {
+        self.tree(flavor).is_some_and(|tree| request.levels_exist(&tree.spec.levels))
+    }
+
+    /// Label keys of a flavor's topology, widest first; none when it has no topology.
+    pub fn levels(&self, flavor: &str) -> Option<&[Arc<str>]> {
+        self.tree(flavor).map(|tree| tree.spec.levels.as_slice())
+    }
+
+    /// The assignment that a placement in this flavor stands for, in the order in which it is stored.
+    pub fn assignment(&self, flavor: &str, placed: &Placed) -> Assignment {
+        self.tree(flavor).map(|tree| tree.assignment(&placed.leaves)).unwrap_or_default()
+    }
+
+    pub(super) fn tree(&self, flavor: &str) -> Option<&Tree> {
+        self.flavors.get(flavor).map(|flavor| &flavor.tree)
+    }
+
+    /// Trees that an assignment of this flavor takes room in: its own, and where it names hosts, all that have them.
+    pub(super) fn trees_of(&self, flavor: &str, by_host: bool) -> impl Iterator<Item = (&Arc<str>, &Tree)> {
+        let trees = self.flavors.iter().map(|(name, flavor)| (name, &flavor.tree));
+        trees.filter(move |(name, tree)| name.as_ref() == flavor || by_host && tree.by_node)
+    }
+}
+
+/// Whether an assignment names hosts.
+pub(super) fn is_by_host(assignment: &Assignment) -> bool {
+    assignment.levels.last().is_some_and(|level| level.as_ref() == HOSTNAME)
+}
