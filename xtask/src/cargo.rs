@@ -47,10 +47,10 @@ impl Cargo {
         &self.root
     }
 
-    /// Names of the integration tests of every package but this one.
-    pub(crate) fn tests_outside(&self, package: &str) -> Vec<&str> {
-        let outside = self.integration_tests.iter().filter(|(owner, _)| owner != package);
-        outside.map(|(_, test)| test.as_str()).collect()
+    /// Arguments that select the integration tests of which `wanted(package, test)` holds.
+    pub(crate) fn select_tests(&self, wanted: impl Fn(&str, &str) -> bool) -> Vec<&str> {
+        let chosen = self.integration_tests.iter().filter(|(package, test)| wanted(package, test));
+        chosen.flat_map(|(_, test)| ["--test", test.as_str()]).collect()
     }
 
     /// `cargo COMMAND --workspace ARGS`, in the development profile with its features.
@@ -131,10 +131,11 @@ mod tests {
     }
 
     #[test]
-    fn the_tests_of_the_rig_are_told_from_the_others() {
+    fn integration_tests_are_selected_by_package_and_name() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         let cargo = Cargo::of(root).unwrap();
-        assert!(!cargo.tests_outside("fairlead-multicluster").contains(&"e2e"));
-        assert!(cargo.tests_outside("xtask").contains(&"e2e"));
+        let e2e = cargo.select_tests(|package, test| package == "fairlead-multicluster" && test == "e2e");
+        assert_eq!(e2e, ["--test", "e2e"]);
+        assert!(cargo.select_tests(|package, _| package == "no-such").is_empty());
     }
 }

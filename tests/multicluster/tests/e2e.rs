@@ -8,6 +8,8 @@
 
 #[path = "e2e/bad_input.rs"]
 mod bad_input;
+#[path = "e2e/cli.rs"]
+mod cli;
 #[path = "e2e/crashes.rs"]
 mod crashes;
 #[path = "e2e/deletion.rs"]
@@ -85,6 +87,8 @@ fn scenarios() -> Vec<Scenario<Fleet>> {
         scenario!(bad_input::missing_config_map_everywhere_waits_with_its_name),
         scenario!(bad_input::name_taken_by_a_foreign_job),
         scenario!(bad_input::local_queueing_on_a_spoke_is_refused_by_name),
+        scenario!(cli::output_is_for_people_and_scripts),
+        scenario!(cli::exit_codes_say_what_went_wrong),
         scenario!(join::tokens_that_are_refused).within(Duration::from_secs(240)),
         scenario!(deletion::copy_is_deleted_within_two_seconds),
         scenario!(deletion::deleted_while_the_link_is_down),

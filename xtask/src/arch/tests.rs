@@ -39,7 +39,9 @@ fn a_pure_crate_may_use_pure_crates_and_test_with_proptest() {
 
 #[test]
 fn a_pure_crate_may_use_nothing_from_outside() {
-    for (package, dev) in [("tokio", false), ("serde", false), ("kube", true), ("proptest", false), ("serde_json", false)] {
+    for (package, dev) in
+        [("tokio", false), ("serde", false), ("kube", true), ("proptest", false), ("serde_json", false)]
+    {
         let found = planted("fairlead-engine", "hub/engine", &[(package, dev)]);
         assert_eq!(found, [format!("purity: is pure and may not depend on {package}")]);
     }
