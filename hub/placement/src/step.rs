@@ -1,5 +1,7 @@
 //! The transitions.
 
+use std::sync::Arc;
+
 use fairlead_model::{Millis, Now};
 
 use crate::state::{Closing, Mark, Order, Placement, Sighting, State, StopCause};
@@ -82,7 +84,7 @@ pub fn step(placement: Placement, event: &Event, now: Now) -> Step {
         Event::Stop(cause) => step.stop(*cause),
         Event::Disconnected => step.disconnected(),
         Event::Silent if matches!(step.next.state, State::Preparing { .. }) => {
-            step.abandon(Closing::NoAnswer)
+            step.abandon(Closing::NoAnswer);
         }
         Event::Tick => step.tick(now.mono),
         Event::Committed | Event::Silent => {}
@@ -126,7 +128,7 @@ impl Step {
             }
             Sighting::Refused { reason, detail } => {
                 if !self.next.state.is_closed() {
-                    self.close(Closing::Refused { reason: *reason, detail: detail.clone() });
+                    self.close(Closing::Refused { reason: *reason, detail: Arc::clone(detail) });
                 }
                 self.effects.push(Effect::Acknowledge(mark));
             }
@@ -147,9 +149,12 @@ impl Step {
     fn exists(&mut self) {
         match self.next.state {
             State::Starting | State::Vanished => self.next.state = State::Running,
-            // A copy of a promise that was never committed, or is over, must not stay.
-            State::Preparing { .. } | State::Accepted | State::Closed(_) => {}
-            State::Running | State::Finished { .. } | State::Stopping(_) => {}
+            State::Preparing { .. }
+            | State::Accepted
+            | State::Running
+            | State::Finished { .. }
+            | State::Stopping(_)
+            | State::Closed(_) => {}
         }
     }
 

@@ -90,7 +90,7 @@ fn a_stop_before_the_commit_needs_no_proof_and_one_after_it_does() {
     assert_eq!(placement.state(), &State::Closed(Closing::Released));
     assert_eq!(effects, [Effect::Withdraw, Effect::Release]);
 
-    let start = [Event::Begin, seen(Sighting::Accepted), Event::Committed, stop.clone()];
+    let start = [Event::Begin, seen(Sighting::Accepted), Event::Committed, stop];
     let (placement, effects) = play(new(), &start);
     assert_eq!(effects, [Effect::Order(Order::Stop(StopCause::Deleted))]);
     let (placement, effects) = play(placement, &[Event::Committed, seen(Sighting::Live)]);

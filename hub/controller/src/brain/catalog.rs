@@ -1,7 +1,7 @@
 //! What the brain itself knows of queues, checks, flavors, namespaces and classes: enough to make Workloads, copies
 //! and queue statuses. What decisions rest on is in the engine.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use fairlead_api::labels;
@@ -28,7 +28,7 @@ pub(crate) struct Catalog {
     pub(crate) local_queues: BTreeMap<ObjectKey, Kept>,
     pub(crate) cluster_queues: BTreeMap<ObjectKey, Kept>,
     pub(crate) checks: BTreeMap<ObjectKey, Kept>,
-    policies: BTreeMap<Arc<str>, ()>,
+    policies: BTreeSet<Arc<str>>,
     flavors: BTreeMap<Arc<str>, Arc<Value>>,
     namespaces: BTreeMap<Arc<str>, bool>,
     pub(crate) priorities: Priorities,
@@ -48,7 +48,7 @@ impl Catalog {
             Kind::ClusterQueue => keep(&mut self.cluster_queues, object),
             Kind::AdmissionCheck => keep(&mut self.checks, object),
             Kind::PlacementPolicy => {
-                self.policies.insert(name, ());
+                self.policies.insert(name);
             }
             Kind::ResourceFlavor => {
                 let spec = object.json.get("spec").cloned().unwrap_or(Value::Null);
@@ -75,7 +75,9 @@ impl Catalog {
             Kind::LocalQueue => drop(self.local_queues.remove(key)),
             Kind::ClusterQueue => drop(self.cluster_queues.remove(key)),
             Kind::AdmissionCheck => drop(self.checks.remove(key)),
-            Kind::PlacementPolicy => drop(self.policies.remove(&key.name)),
+            Kind::PlacementPolicy => {
+                self.policies.remove(&key.name);
+            }
             Kind::ResourceFlavor => drop(self.flavors.remove(&key.name)),
             Kind::Namespace => drop(self.namespaces.remove(&key.name)),
             Kind::WorkloadPriorityClass => drop(self.priorities.workload.remove(&key.name)),
@@ -134,7 +136,7 @@ impl Catalog {
 
     /// Whether this PlacementPolicy exists.
     pub(crate) fn has_policy(&self, name: &str) -> bool {
-        self.policies.contains_key(name)
+        self.policies.contains(name)
     }
 
     /// The `spec` of a ResourceFlavor.

@@ -1,6 +1,7 @@
 //! Statuses of Clusters: conditions at once, numbers at most every 30 seconds.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use fairlead_api::Quantity;
 use fairlead_api::conditions::{self, ClusterCondition, ClusterReason, Status, Wanted};
@@ -36,15 +37,15 @@ impl Brain {
             Readiness::MustRead => Op::Get,
             Readiness::Free => {
                 let generation = json::integer(&object.json, &["metadata", "generation"]);
-                let fill = |status: &mut ClusterStatus| self.facts_of(spoke, generation, status);
+                let state = |status: &mut ClusterStatus| self.facts_of(spoke, generation, status);
                 let due = spoke.numbers_written.map(|at| at.plus(NUMBERS_MS));
                 let held_back = due.filter(|due| *due > self.now.mono);
-                let urgent = self.change(&object, fill);
-                let full = self.change(&object, |status| {
-                    fill(status);
+                let states = Self::change(&object, state);
+                let with_numbers = Self::change(&object, |status| {
+                    state(status);
                     self.numbers_of(spoke, status);
                 });
-                match (urgent, full, held_back) {
+                match (states, with_numbers, held_back) {
                     // What is due anyway takes the numbers along.
                     (Some(_), Some(patch), _) | (None, Some(patch), None) => Op::PatchStatus(patch),
                     (None, Some(_), Some(due)) => return self.look_again(Kind::Cluster, key, Some(due)),
@@ -153,7 +154,9 @@ impl Brain {
 
     /// What changes all the time and is for the eye.
     fn numbers_of(&self, spoke: &Spoke, status: &mut ClusterStatus) {
-        status.last_heartbeat_time = spoke.last_heartbeat.map(api_time).or(status.last_heartbeat_time.take());
+        if let Some(at) = spoke.last_heartbeat {
+            status.last_heartbeat_time = Some(api_time(at));
+        }
         if spoke.beats.last().is_some() {
             status.clock_offset_milliseconds = Some(spoke.clock_offset_ms);
         }
@@ -193,7 +196,7 @@ fn largest(shapes: &[&Shape]) -> Resources {
     let mut largest = Resources::new();
     for (name, amount) in shapes.iter().flat_map(|shape| shape.free.iter()) {
         if amount > largest.get(name) {
-            largest.set(name.clone(), amount);
+            largest.set(Arc::clone(name), amount);
         }
     }
     largest

@@ -17,7 +17,7 @@ use crate::ports::{Kind, Object, Op};
 
 impl Brain {
     /// Whether our finalizer may go: nothing of the run can be running, or a Tombstone carries the debt.
-    pub(crate) fn may_let_go(&self, run: &Run) -> bool {
+    pub(crate) fn may_let_go(run: &Run) -> bool {
         run.tombstone || run.promised.as_ref().is_none_or(|promised| promised.closing().is_some())
     }
 
@@ -133,7 +133,7 @@ impl Brain {
 
     /// A Tombstone is gone.
     pub(crate) fn tombstone_gone(&mut self, key: &ObjectKey) {
-        let placement = fairlead_model::PlacementId::new(key.name.clone());
+        let placement = fairlead_model::PlacementId::new(Arc::clone(&key.name));
         let Some(id) = self.runs.by_placement.get(&placement).cloned() else {
             return;
         };

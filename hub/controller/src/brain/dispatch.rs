@@ -130,8 +130,8 @@ impl Brain {
         let manifest = serde_json::to_vec(&copy_of(&job.json, &place)).ok()?;
         Some(Intent {
             kind: Arc::from("batch/v1/Job"),
-            namespace: run.key.namespace.clone(),
-            name: run.key.name.clone(),
+            namespace: Arc::clone(&run.key.namespace),
+            name: Arc::clone(&run.key.name),
             manifest: manifest.into(),
             demand: grant.demand.clone(),
         })
@@ -213,7 +213,7 @@ fn sighting_of(state: &CopyState) -> (Sighting, Option<&fairlead_session::CopySt
     match state {
         CopyState::Accepted => (Sighting::Accepted, None),
         CopyState::Refused(refusal) => {
-            (Sighting::Refused { reason: refusal.reason, detail: refusal.detail.clone() }, None)
+            (Sighting::Refused { reason: refusal.reason, detail: Arc::clone(&refusal.detail) }, None)
         }
         CopyState::Live(copy) if copy.terminal.is_some() => (Sighting::Ended, Some(copy)),
         CopyState::Live(copy) => (Sighting::Live, Some(copy)),

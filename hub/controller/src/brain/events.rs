@@ -1,5 +1,7 @@
 //! Events: what people see with `kubectl describe`.
 
+use std::sync::Arc;
+
 use fairlead_api::labels;
 use fairlead_model::{Leadership, Millis, ObjectKey, Reason};
 use serde_json::{Value, json};
@@ -62,7 +64,7 @@ pub(crate) fn event(
             "uid": about.uid,
         },
     });
-    (ObjectKey::new(about.job.namespace.clone(), name), json)
+    (ObjectKey::new(Arc::clone(&about.job.namespace), name), json)
 }
 
 /// Whether waiting for this reason is something that a person has to change.

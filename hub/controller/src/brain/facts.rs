@@ -36,7 +36,7 @@ impl Brain {
         run.excluded.push(Excluded {
             spoke: spoke.clone(),
             reason,
-            detail: detail.clone(),
+            detail: Arc::clone(detail),
             until: self.now.mono.plus(wait),
             tries: tries.saturating_add(1).min(8),
         });
@@ -111,7 +111,7 @@ fn workload_fact(run: &Run, base: &fact::Workload, now: Millis) -> Option<fact::
         .map(|excluded| fact::Exclusion {
             spoke: excluded.spoke.clone(),
             reason: excluded.reason,
-            detail: excluded.detail.clone(),
+            detail: Arc::clone(&excluded.detail),
         })
         .collect();
     Some(fact)
@@ -145,7 +145,7 @@ fn reservation(
     admitted: bool,
 ) -> fact::Reservation {
     fact::Reservation {
-        cluster_queue: grant.cluster_queue.clone(),
+        cluster_queue: Arc::clone(&grant.cluster_queue),
         at: grant.at,
         pod_sets: grant.pod_sets.clone(),
         spoke,

@@ -132,11 +132,6 @@ impl Slot {
         self.base = base;
     }
 
-    /// Whether something is in flight.
-    pub(crate) const fn is_taken(&self) -> bool {
-        self.op.is_some()
-    }
-
     /// Whether it holds an operation whose outcome may have happened already, unseen.
     pub(crate) const fn is_uncertain(&self) -> bool {
         self.op.is_some() || self.unsettled

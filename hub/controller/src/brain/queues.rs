@@ -3,12 +3,11 @@
 //! Numbers are sums that change with each run, so a status costs what changed, not what there is. A status is written
 //! at most once a second and only when it says something new; the label goes out at once.
 
+mod active;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use fairlead_api::conditions::{
-    self, ACTIVE, AdmissionCheckReason, ClusterQueueReason, LocalQueueReason, Status, Wanted,
-};
 use fairlead_api::kueue::{
     AdmissionCheckStatus, ClusterQueueStatus, FlavorUsage, LocalQueueFlavorUsage, LocalQueueResourceUsage,
     LocalQueueStatus, ResourceUsage,
@@ -21,7 +20,7 @@ use serde_json::{Value, json};
 
 use super::Brain;
 use super::ledger::{Purpose, Readiness};
-use super::run::{Run, api_time};
+use super::run::Run;
 use super::tally::{Standing, Tally, Usage};
 use super::wakes::Wake;
 use crate::jobs::json;
@@ -66,6 +65,9 @@ fn add(usage: &mut Usage, key: &(Arc<str>, Arc<str>), change: i64) {
     }
 }
 
+/// Total and nominal quota by resource.
+type Totals = Vec<(Arc<str>, i64, i64)>;
+
 /// Sums of all queues, and whose statuses are to be looked at.
 #[derive(Debug, Default)]
 pub(crate) struct Sums {
@@ -84,9 +86,9 @@ impl Sums {
 
     fn apply(&mut self, tally: &Tally, sign: i32) {
         self.local.entry(tally.local_queue.clone()).or_default().apply(tally, sign);
-        self.cluster.entry(tally.cluster_queue.clone()).or_default().apply(tally, sign);
+        self.cluster.entry(Arc::clone(&tally.cluster_queue)).or_default().apply(tally, sign);
         self.touch(Kind::LocalQueue, tally.local_queue.clone());
-        self.touch(Kind::ClusterQueue, ObjectKey::new("", tally.cluster_queue.clone()));
+        self.touch(Kind::ClusterQueue, ObjectKey::new("", Arc::clone(&tally.cluster_queue)));
     }
 }
 
@@ -182,9 +184,10 @@ impl Brain {
         let op = match readiness {
             Readiness::Busy => return self.look_again(kind, key, wake),
             Readiness::MustRead => Op::Get,
-            Readiness::Free => match self.label_patch(&object) {
-                Some(patch) => Op::Patch(patch),
-                None => {
+            Readiness::Free => {
+                if let Some(patch) = self.label_patch(&object) {
+                    Op::Patch(patch)
+                } else {
                     let Some(patch) = self.status_patch(&object) else {
                         return;
                     };
@@ -194,7 +197,7 @@ impl Brain {
                     }
                     Op::PatchStatus(patch)
                 }
-            },
+            }
         };
         let status = matches!(op, Op::PatchStatus(_));
         let id = self.send(Purpose::Upkeep(kind, key.clone()), kind, key, op);
@@ -214,7 +217,7 @@ impl Brain {
 
     /// The label by which the admission policies know the LocalQueues of federated ClusterQueues.
     fn label_patch(&self, object: &Object) -> Option<Value> {
-        if object.kind != Kind::LocalQueue || is_deleting(object) {
+        if object.kind != Kind::LocalQueue || active::is_deleting(object) {
             return None;
         }
         let queue = self.catalog.cluster_queue_of(&object.key);
@@ -228,14 +231,13 @@ impl Brain {
 
     fn status_patch(&self, object: &Object) -> Option<Value> {
         match object.kind {
-            Kind::LocalQueue => self.change(object, |stored| self.local_queue_status(object, stored)),
-            Kind::ClusterQueue => self.change(object, |stored| self.cluster_queue_status(object, stored)),
+            Kind::LocalQueue => Self::change(object, |stored| self.local_queue_status(object, stored)),
+            Kind::ClusterQueue => Self::change(object, |stored| self.cluster_queue_status(object, stored)),
             Kind::AdmissionCheck => {
                 let controller = json::text(&object.json, &["spec", "controllerName"])?;
                 super::is_dispatch_controller(controller).then_some(())?;
-                self.change(object, |stored: &mut AdmissionCheckStatus| {
-                    let (holds, reason, message) = self.check_active(object);
-                    self.set_active(&mut stored.conditions, object, holds, reason.as_str(), &message);
+                Self::change(object, |stored: &mut AdmissionCheckStatus| {
+                    self.set_active(&mut stored.conditions, object, &self.check_active(object));
                 })
             }
             _ => None,
@@ -243,7 +245,7 @@ impl Brain {
     }
 
     /// The patch from the stored status to the changed one; none when they are equal.
-    pub(crate) fn change<S>(&self, object: &Object, change: impl FnOnce(&mut S)) -> Option<Value>
+    pub(crate) fn change<S>(object: &Object, change: impl FnOnce(&mut S)) -> Option<Value>
     where
         S: Clone + Default + Serialize + DeserializeOwned,
     {
@@ -278,8 +280,7 @@ impl Brain {
         };
         status.flavors_reservation = list(&sum.reserved);
         status.flavors_usage = list(&sum.used);
-        let (holds, reason, message) = self.local_queue_active(object, &queue);
-        self.set_active(&mut status.conditions, object, holds, reason.as_str(), &message);
+        self.set_active(&mut status.conditions, object, &self.local_queue_active(object, &queue));
     }
 
     fn cluster_queue_status(&self, object: &Object, status: &mut ClusterQueueStatus) {
@@ -304,93 +305,7 @@ impl Brain {
         };
         status.flavors_reservation = list(&sum.reserved);
         status.flavors_usage = list(&sum.used);
-        let (holds, reason, message) = self.cluster_queue_active(object);
-        self.set_active(&mut status.conditions, object, holds, reason.as_str(), &message);
-    }
-
-    fn set_active(
-        &self,
-        list: &mut Vec<k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition>,
-        object: &Object,
-        holds: bool,
-        reason: &str,
-        message: &str,
-    ) {
-        let generation = json::integer(&object.json, &["metadata", "generation"]);
-        let wanted = Wanted::new(ACTIVE, Status::from(holds), reason, message).at_generation(generation);
-        conditions::set_condition(list, wanted, &api_time(self.now.wall));
-    }
-
-    fn local_queue_active(&self, object: &Object, queue: &str) -> (bool, LocalQueueReason, String) {
-        let behind = self.catalog.cluster_queues.get(&ObjectKey::new("", queue));
-        if is_stopped(object) {
-            return (false, LocalQueueReason::Stopped, "The LocalQueue is stopped".into());
-        }
-        match behind {
-            None => {
-                let message = format!("ClusterQueue {queue} does not exist");
-                (false, LocalQueueReason::ClusterQueueDoesNotExist, message)
-            }
-            Some(behind) if !self.cluster_queue_active(&behind.object).0 => {
-                let message = format!("ClusterQueue {queue} is not active");
-                (false, LocalQueueReason::ClusterQueueIsInactive, message)
-            }
-            Some(_) => (true, LocalQueueReason::Ready, "Can submit new workloads to the ClusterQueue".into()),
-        }
-    }
-
-    /// Whether a ClusterQueue admits: the first reason by precedence, and a message with all of them.
-    fn cluster_queue_active(&self, object: &Object) -> (bool, ClusterQueueReason, String) {
-        let mut wrong: Vec<(ClusterQueueReason, String)> = Vec::new();
-        if is_deleting(object) {
-            wrong.push((ClusterQueueReason::Terminating, "it is being deleted".into()));
-        }
-        if is_stopped(object) {
-            wrong.push((ClusterQueueReason::Stopped, "it is stopped".into()));
-        }
-        for (flavor, _, _) in self.quotas(&object.key.name) {
-            if self.catalog.flavor(&flavor).is_none()
-                && !wrong.iter().any(|(_, text)| text.contains(&*flavor))
-            {
-                wrong.push((ClusterQueueReason::FlavorNotFound, format!("flavor {flavor} does not exist")));
-            }
-        }
-        let checks = self.catalog.checks_of(&object.key.name);
-        for check in &checks {
-            match self.catalog.checks.get(&ObjectKey::new("", check.clone())) {
-                None => {
-                    let text = format!("admission check {check} does not exist");
-                    wrong.push((ClusterQueueReason::AdmissionCheckNotFound, text));
-                }
-                Some(kept) if self.catalog.is_dispatch_check(check) && !self.check_active(&kept.object).0 => {
-                    let text = format!("admission check {check} is not active");
-                    wrong.push((ClusterQueueReason::AdmissionCheckInactive, text));
-                }
-                Some(_) => {}
-            }
-        }
-        if checks.iter().filter(|check| self.catalog.is_dispatch_check(check)).count() > 1 {
-            let text = "more than one dispatch check is named".to_owned();
-            wrong.push((ClusterQueueReason::MultipleMultiKueueAdmissionChecks, text));
-        }
-        wrong.sort_by_key(|(reason, _)| *reason);
-        match wrong.first() {
-            None => (true, ClusterQueueReason::Ready, "Can admit new workloads".into()),
-            Some((reason, _)) => {
-                let all: Vec<&str> = wrong.iter().map(|(_, text)| text.as_str()).collect();
-                (false, *reason, format!("Can't admit new workloads: {}", all.join(", ")))
-            }
-        }
-    }
-
-    fn check_active(&self, object: &Object) -> (bool, AdmissionCheckReason, String) {
-        let kind = json::text(&object.json, &["spec", "parameters", "kind"]);
-        let name = json::text(&object.json, &["spec", "parameters", "name"]).unwrap_or_default();
-        if kind == Some("PlacementPolicy") && !self.catalog.has_policy(name) {
-            let message = format!("PlacementPolicy {name} does not exist");
-            return (false, AdmissionCheckReason::BadConfig, message);
-        }
-        (true, AdmissionCheckReason::Active, "The admission check is active".into())
+        self.set_active(&mut status.conditions, object, &self.cluster_queue_active(object));
     }
 
     /// Flavor, resource and nominal quota of a ClusterQueue, in its own order.
@@ -407,7 +322,7 @@ impl Brain {
                     let nominal = resource.get("nominalQuota").cloned().unwrap_or_default();
                     let nominal = serde_json::from_value::<Quantity>(nominal).ok();
                     let nominal = nominal.and_then(|quantity| quantity.parse(&of).ok()).unwrap_or(0);
-                    quotas.push((name.clone(), of, nominal));
+                    quotas.push((Arc::clone(&name), of, nominal));
                 }
             }
         }
@@ -416,30 +331,18 @@ impl Brain {
 }
 
 /// Totals and nominal quotas by flavor: every quota of the queue, used or not, and what else is in use.
-#[expect(clippy::type_complexity, reason = "a list of lists, used in two places below one another")]
-fn by_flavor(
-    quotas: &[(Arc<str>, Arc<str>, i64)],
-    usage: &Usage,
-) -> Vec<(Arc<str>, Vec<(Arc<str>, i64, i64)>)> {
-    let mut lists: Vec<(Arc<str>, Vec<(Arc<str>, i64, i64)>)> = Vec::new();
+fn by_flavor(quotas: &[(Arc<str>, Arc<str>, i64)], usage: &Usage) -> Vec<(Arc<str>, Totals)> {
+    let mut lists: Vec<(Arc<str>, Totals)> = Vec::new();
     let known = quotas.iter().map(|(flavor, resource, nominal)| (flavor, resource, *nominal));
     let declared = |key: &(Arc<str>, Arc<str>)| quotas.iter().any(|(f, r, _)| (f, r) == (&key.0, &key.1));
     let others = usage.keys().filter(|key| !declared(key)).map(|(flavor, resource)| (flavor, resource, 0));
     for (flavor, resource, nominal) in known.chain(others) {
-        let total = usage.get(&(flavor.clone(), resource.clone())).copied().unwrap_or(0);
-        let entry = (resource.clone(), total, nominal);
+        let total = usage.get(&(Arc::clone(flavor), Arc::clone(resource))).copied().unwrap_or(0);
+        let entry = (Arc::clone(resource), total, nominal);
         match lists.iter_mut().find(|(name, _)| name == flavor) {
             Some((_, list)) => list.push(entry),
-            None => lists.push((flavor.clone(), vec![entry])),
+            None => lists.push((Arc::clone(flavor), vec![entry])),
         }
     }
     lists
-}
-
-fn is_stopped(object: &Object) -> bool {
-    !matches!(json::text(&object.json, &["spec", "stopPolicy"]), None | Some("None"))
-}
-
-fn is_deleting(object: &Object) -> bool {
-    json::at(&object.json, &["metadata", "deletionTimestamp"]).is_some()
 }

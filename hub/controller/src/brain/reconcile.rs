@@ -168,10 +168,9 @@ impl Brain {
             return;
         };
         match promised.state() {
-            State::Preparing { .. } => self.feed(run, &Event::Abandon),
             // With a commit in flight its outcome decides; see `committed`.
             State::Accepted if run.workload_slot.is_uncertain() => {}
-            State::Accepted => self.feed(run, &Event::Abandon),
+            State::Preparing { .. } | State::Accepted => self.feed(run, &Event::Abandon),
             _ => self.feed(run, &Event::Stop(cause)),
         }
     }
@@ -185,7 +184,7 @@ impl Brain {
         if !workload.is_active() {
             return Some(EvictedReason::Deactivated);
         }
-        let local = ObjectKey::new(workload.key.namespace.clone(), workload.queue());
+        let local = ObjectKey::new(Arc::clone(&workload.key.namespace), workload.queue());
         if self.drains(Kind::LocalQueue, &local) {
             return Some(EvictedReason::LocalQueueStopped);
         }
@@ -208,13 +207,13 @@ impl Brain {
     /// The ClusterQueue whose quota a run holds, or else waits for.
     pub(crate) fn cluster_queue_of_run(&self, run: &Run) -> Option<Arc<str>> {
         if let Some(promised) = &run.promised {
-            return Some(promised.grant.cluster_queue.clone());
+            return Some(Arc::clone(&promised.grant.cluster_queue));
         }
         let workload = run.workload.as_ref()?;
         if let Some(admission) = &workload.status.admission {
             return Some(admission.cluster_queue.as_str().into());
         }
-        self.catalog.cluster_queue_of(&ObjectKey::new(workload.key.namespace.clone(), workload.queue()))
+        self.catalog.cluster_queue_of(&ObjectKey::new(Arc::clone(&workload.key.namespace), workload.queue()))
     }
 
     /// Whether the Job should be unsuspended; none where it is left as it is.

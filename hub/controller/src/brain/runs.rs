@@ -12,7 +12,7 @@ use super::wakes::Wake;
 /// Runs by id, Workload, placement and name.
 #[derive(Debug, Default)]
 pub(crate) struct Runs {
-    by_id: BTreeMap<RunId, Run>,
+    all: BTreeMap<RunId, Run>,
     by_key: BTreeMap<ObjectKey, BTreeSet<RunId>>,
     pub(crate) by_workload: BTreeMap<Uid, RunId>,
     pub(crate) by_placement: BTreeMap<PlacementId, RunId>,
@@ -22,17 +22,17 @@ pub(crate) struct Runs {
 
 impl Runs {
     pub(crate) fn get(&self, id: &RunId) -> Option<&Run> {
-        self.by_id.get(id)
+        self.all.get(id)
     }
 
     pub(crate) fn ids(&self) -> impl Iterator<Item = &RunId> {
-        self.by_id.keys()
+        self.all.keys()
     }
 
     /// Makes a record where there is none.
     pub(crate) fn ensure(&mut self, id: &RunId, key: &ObjectKey) {
-        if !self.by_id.contains_key(id) {
-            self.by_id.insert(id.clone(), Run::new(id.clone(), key.clone()));
+        if !self.all.contains_key(id) {
+            self.all.insert(id.clone(), Run::new(id.clone(), key.clone()));
             self.by_key.entry(key.clone()).or_default().insert(id.clone());
         }
     }
@@ -51,15 +51,15 @@ impl Brain {
         id: &RunId,
         work: impl FnOnce(&mut Self, &mut Run) -> R,
     ) -> Option<R> {
-        let mut run = self.runs.by_id.remove(id)?;
+        let mut run = self.runs.all.remove(id)?;
         let result = work(self, &mut run);
-        self.runs.by_id.insert(id.clone(), run);
+        self.runs.all.insert(id.clone(), run);
         Some(result)
     }
 
     /// Drops the record of a run that is over.
     pub(crate) fn forget_run(&mut self, id: &RunId) {
-        let Some(mut run) = self.runs.by_id.remove(id) else {
+        let Some(mut run) = self.runs.all.remove(id) else {
             return;
         };
         let wake = Wake::Run(id.clone());

@@ -89,13 +89,11 @@ impl Spoke {
     /// No session, no inventory, no capacity or no answer to the last question: nothing new goes there. Missing
     /// heartbeats say the same under another name. What runs there is not touched by any of it.
     pub(crate) fn presence(&self, now: Millis) -> fact::Presence {
+        let answers = self.connected && self.complete && self.report.is_some() && !self.silent;
         match self.beats.presence(now) {
-            Presence::Unseen => fact::Presence::NotReady,
             Presence::Suspect => fact::Presence::Suspect,
-            Presence::Fresh if self.connected && self.complete && self.report.is_some() && !self.silent => {
-                fact::Presence::Fresh
-            }
-            Presence::Fresh => fact::Presence::NotReady,
+            Presence::Fresh if answers => fact::Presence::Fresh,
+            Presence::Fresh | Presence::Unseen => fact::Presence::NotReady,
         }
     }
 }

@@ -7,16 +7,19 @@ mod spokes;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use fairlead_model::{Incarnation, Leadership, Millis, Nonce, Now, ObjectKey, RunId, SpokeId, Term};
+use fairlead_model::{Incarnation, Leadership, Millis, Nonce, Now, ObjectKey, SpokeId, Term};
 use fairlead_session::Desired;
 use serde_json::Value;
 
 pub(crate) use api::{Api, Fault};
 pub(crate) use objects::{cluster, job, queue_set};
-pub(crate) use spokes::{Manner, SpokeSim};
+pub(crate) use spokes::{Manner, SpokeSim, ended};
 
 use super::{Brain, BrainConfig, Effect, Input};
 use crate::ports::{Kind, Op, SpokeEvent};
+
+/// Picks an effect.
+type Point = fn(&Effect) -> bool;
 
 /// The hub, its API server and its spokes.
 pub(crate) struct Hub {
@@ -26,10 +29,10 @@ pub(crate) struct Hub {
     pub(crate) now: Now,
     /// Everything that the brain asked for, in order.
     pub(crate) log: Vec<Effect>,
-    inbox: VecDeque<Input>,
+    pub(crate) inbox: VecDeque<Input>,
     term: u64,
     /// Where the process dies: the effect, and whether it is still carried out.
-    dies_at: Option<(fn(&Effect) -> bool, bool)>,
+    dies_at: Option<(Point, bool)>,
     dead: bool,
 }
 
@@ -80,7 +83,7 @@ impl Hub {
     pub(crate) fn join(&mut self, name: &str) {
         self.apply(cluster(name));
         let id = SpokeId::new(format!("uid-{name}"));
-        self.spokes.insert(id.clone(), SpokeSim::new(name));
+        self.spokes.insert(id, SpokeSim::new(name));
         self.connect(name);
     }
 
@@ -137,12 +140,12 @@ impl Hub {
     }
 
     /// The process dies right after the first such effect was carried out.
-    pub(crate) fn stop_after(&mut self, point: fn(&Effect) -> bool) {
+    pub(crate) fn stop_after(&mut self, point: Point) {
         self.dies_at = Some((point, true));
     }
 
     /// The process dies right before the first such effect.
-    pub(crate) fn stop_before(&mut self, point: fn(&Effect) -> bool) {
+    pub(crate) fn stop_before(&mut self, point: Point) {
         self.dies_at = Some((point, false));
     }
 
@@ -153,7 +156,7 @@ impl Hub {
         self.dead = false;
     }
 
-    fn carry_out(&mut self, effect: Effect) {
+    pub(crate) fn carry_out(&mut self, effect: Effect) {
         if self.dead {
             return;
         }
@@ -203,11 +206,9 @@ impl Hub {
             self.now = Now { wall: self.now.wall.plus(step), mono: next };
             if next >= beat {
                 beat = beat.plus(10_000);
-                for (id, spoke) in &self.spokes {
-                    if spoke.connected && spoke.manner != Manner::Hung {
-                        self.inbox.push_back(Input::Spoke(id.clone(), SpokeEvent::Heartbeat));
-                    }
-                }
+                let alive =
+                    self.spokes.iter().filter(|(_, spoke)| spoke.connected && spoke.manner != Manner::Hung);
+                self.inbox.extend(alive.map(|(id, _)| Input::Spoke(id.clone(), SpokeEvent::Heartbeat)));
             }
             self.inbox.push_back(Input::Tick);
             self.settle();
@@ -268,7 +269,7 @@ impl Hub {
     }
 
     /// Status of a condition, or an empty text.
-    pub(crate) fn condition(&self, object: &Value, kind: &str) -> (String, String) {
+    pub(crate) fn condition(object: &Value, kind: &str) -> (String, String) {
         let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
         let found = conditions.into_iter().find(|c| c["type"] == kind).unwrap_or_default();
         let text = |field: &str| found[field].as_str().unwrap_or_default().to_owned();
@@ -276,14 +277,14 @@ impl Hub {
     }
 
     pub(crate) fn is(&self, job: &str, kind: &str) -> bool {
-        self.condition(&self.workload(job), kind).0 == "True"
+        Self::condition(&self.workload(job), kind).0 == "True"
     }
 
     /// The reason why a job waits: the condition's and our own token.
     pub(crate) fn why(&self, job: &str) -> (String, String) {
         let workload = self.workload(job);
         let token = workload["status"]["verdict"]["code"].as_str().unwrap_or_default().to_owned();
-        (self.condition(&workload, "QuotaReserved").1, token)
+        (Self::condition(&workload, "QuotaReserved").1, token)
     }
 
     pub(crate) fn cluster_of(&self, job: &str) -> String {
@@ -322,10 +323,6 @@ impl Hub {
 
     pub(crate) fn delete(&mut self, kind: Kind, namespace: &str, name: &str) {
         self.api.delete(kind, &ObjectKey::new(namespace, name), self.now.wall);
-    }
-
-    pub(crate) fn run_id(&self, job: &str) -> RunId {
-        RunId::new(self.job(job)["metadata"]["uid"].as_str().unwrap())
     }
 }
 

@@ -5,3 +5,4 @@ mod failure;
 mod flow;
 mod queues;
 mod restart;
+mod stress;

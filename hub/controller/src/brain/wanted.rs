@@ -230,7 +230,7 @@ impl Draft<'_> {
     /// The promise ended without a result: the admission goes, and the workload waits again.
     fn release(&mut self, run: &Run, promised: &Promised, how: &Closing) {
         let (reason, message): (Reason, Arc<str>) = match how {
-            Closing::Refused { reason, detail } => (*reason, detail.clone()),
+            Closing::Refused { reason, detail } => (*reason, Arc::clone(detail)),
             Closing::NoAnswer => (Reason::NoAnswer, "The spoke did not answer".into()),
             Closing::Stopped if self.around.evict.is_some() => {
                 (Reason::QueueStopped, "The copy has stopped".into())
@@ -254,7 +254,7 @@ impl Draft<'_> {
         self.status.cluster_name = None;
         self.status.admission_checks.clear();
         let candidates = Vec::new();
-        let verdict = model::Verdict { reason, cluster: None, message: message.clone(), candidates };
+        let verdict = model::Verdict { reason, cluster: None, message: Arc::clone(message), candidates };
         self.status.verdict = Some(Verdict::of(&verdict, api_time(self.around.now)));
     }
 
@@ -289,18 +289,17 @@ impl Draft<'_> {
             reason: reason.map(str::to_owned),
         };
         let placements = &mut self.status.placements;
-        match placements.iter_mut().find(|stored| stored.id == id) {
-            Some(stored) => *stored = entry,
-            None => {
-                let closed = placements.iter().filter(|stored| !stored.state.is_open()).count();
-                let mut surplus = closed.saturating_sub(REMEMBERED);
-                placements.retain(|stored| {
-                    let drop = surplus > 0 && !stored.state.is_open();
-                    surplus = surplus.saturating_sub(usize::from(drop));
-                    !drop
-                });
-                placements.push(entry);
-            }
+        if let Some(stored) = placements.iter_mut().find(|stored| stored.id == id) {
+            *stored = entry;
+        } else {
+            let closed = placements.iter().filter(|stored| !stored.state.is_open()).count();
+            let mut surplus = closed.saturating_sub(REMEMBERED);
+            placements.retain(|stored| {
+                let drop = surplus > 0 && !stored.state.is_open();
+                surplus = surplus.saturating_sub(usize::from(drop));
+                !drop
+            });
+            placements.push(entry);
         }
     }
 

@@ -1,5 +1,7 @@
 //! Requests to the Store.
 
+use std::sync::Arc;
+
 use fairlead_model::ObjectKey;
 use serde_json::{Value, json};
 
@@ -18,17 +20,13 @@ pub(crate) const GATHER_MS: i64 = 1_000;
 impl Brain {
     /// Sends a request and returns its id.
     pub(crate) fn send(&mut self, purpose: Purpose, kind: Kind, key: &ObjectKey, op: Op) -> OpId {
-        self.send_as(purpose, kind, key, op, false)
-    }
-
-    fn send_as(&mut self, purpose: Purpose, kind: Kind, key: &ObjectKey, op: Op, commit: bool) -> OpId {
         let verb = match op {
             Op::Get => Verb::Read,
             Op::Delete(_) => Verb::Delete,
             Op::Create(_) | Op::Patch(_) | Op::PatchStatus(_) => Verb::Write,
         };
         let id = self.ledger.open(purpose, verb);
-        self.out.push(Effect::Store(Request { id, kind, key: key.clone(), op, commit }));
+        self.out.push(Effect::Store(Request { id, kind, key: key.clone(), op, commit: false }));
         id
     }
 
@@ -53,16 +51,20 @@ impl Brain {
 
     fn take_workload(&mut self, run: &mut Run, key: &ObjectKey, op: Op, commit: bool) {
         let base = run.workload.as_ref().map_or(0, |workload| workload.version);
-        let id = self.send_as(Purpose::Workload(run.id.clone()), Kind::Workload, key, op, commit);
+        let id = self.send(Purpose::Workload(run.id.clone()), Kind::Workload, key, op);
+        if commit && let Some(Effect::Store(request)) = self.out.last_mut() {
+            request.commit = true;
+        }
         run.workload_slot.take(id, base);
     }
 
     fn read_workload(&mut self, run: &mut Run) {
         let key = match &run.workload {
             Some(workload) => workload.key.clone(),
-            None => {
-                ObjectKey::new(run.key.namespace.clone(), workload::name_of(&run.key.name, run.id.as_str()))
-            }
+            None => ObjectKey::new(
+                Arc::clone(&run.key.namespace),
+                workload::name_of(&run.key.name, run.id.as_str()),
+            ),
         };
         self.take_workload(run, &key, Op::Get, false);
     }
@@ -79,7 +81,7 @@ impl Brain {
         match workload::workload_of(&job.json, &self.catalog.priorities) {
             Ok(json) => {
                 let name = json::text(&json, &["metadata", "name"]).unwrap_or_default().to_owned();
-                let key = ObjectKey::new(run.key.namespace.clone(), name);
+                let key = ObjectKey::new(Arc::clone(&run.key.namespace), name);
                 let note = format!("Created Workload: {key}");
                 self.take_workload(run, &key, Op::Create(json), false);
                 let said = Said { warning: false, reason: "CreatedWorkload", action: "Create", note: &note };
@@ -152,7 +154,7 @@ impl Brain {
             self.take_workload(run, &key, Op::Delete(uid), false);
             return;
         }
-        if !workload.held || !self.may_let_go(run) {
+        if !workload.held || !Self::may_let_go(run) {
             return;
         }
         let finalizers: Vec<&Value> = json::list(&workload.json, &["metadata", "finalizers"])
@@ -188,12 +190,12 @@ impl Brain {
         let id = self.send(Purpose::Job(run.id.clone()), Kind::Job, &key, op);
         run.job_slot.take(id, base);
         if started {
-            let note = self.start_note(run);
+            let note = Self::start_note(run);
             self.tell(run, Said { warning: false, reason: "Started", action: "Start", note: &note });
         }
     }
 
-    fn start_note(&self, run: &Run) -> String {
+    fn start_note(run: &Run) -> String {
         match &run.promised {
             Some(promised) => format!("Runs on cluster {}", promised.cluster),
             None => "Runs on the hub's own cluster".to_owned(),
@@ -241,14 +243,13 @@ impl Brain {
             return None;
         }
         // The Workload says Finished before the Job says Complete; with an end known, nothing else is worth a write.
-        let due = match &copy.terminal {
-            Some(_) => run.is_finished(),
-            None => {
-                let all_ready = copy.active > 0 && copy.ready >= copy.active;
-                let since = run.unshown_since?;
-                let never_shown = json::at(&job.json, &["status", "startTime"]).is_none();
-                (all_ready && never_shown) || self.now.mono >= since.plus(GATHER_MS)
-            }
+        let due = if copy.terminal.is_some() {
+            run.is_finished()
+        } else {
+            let all_ready = copy.active > 0 && copy.ready >= copy.active;
+            let since = run.unshown_since?;
+            let never_shown = json::at(&job.json, &["status", "startTime"]).is_none();
+            (all_ready && never_shown) || self.now.mono >= since.plus(GATHER_MS)
         };
         due.then_some(status::Shown::Copy(copy))
     }

@@ -138,7 +138,7 @@ mod tests {
         Value::Object(pod)
     }
 
-    fn required(terms: Value) -> Value {
+    fn required(terms: &Value) -> Value {
         json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
             {"nodeSelectorTerms": terms}}}})
     }
@@ -159,7 +159,7 @@ mod tests {
             {"matchExpressions": [term("fairlead.dev/cloud", "In", "aws")]},
             {"matchExpressions": [term("disk", "In", "ssd")]},
         ]);
-        assert_eq!(stripped(required(terms)), json!({"affinity": {"nodeAffinity": {}}}));
+        assert_eq!(stripped(required(&terms)), json!({"affinity": {"nodeAffinity": {}}}));
     }
 
     #[test]
@@ -169,13 +169,13 @@ mod tests {
             {"matchExpressions": [term("fairlead.dev/cloud", "NotIn", "gcp"), term("gpu", "Exists", "")]},
         ]);
         let left = json!([{"matchExpressions": [term("gpu", "Exists", "")]}]);
-        assert_eq!(stripped(required(terms)), required(left));
+        assert_eq!(stripped(required(&terms)), required(&left));
     }
 
     #[test]
     fn a_requirement_that_cannot_be_met_does_not_become_anywhere() {
         let terms = json!([{"matchExpressions": [term("fairlead.dev/cluster", "In", "west")]}]);
-        let left = stripped(required(terms));
+        let left = stripped(required(&terms));
         let required = &left["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
         assert_eq!(required["nodeSelectorTerms"].as_array().unwrap().len(), 1);
     }

@@ -96,7 +96,7 @@ mod tests {
         let new = json!({"a": 1, "b": {"c": [1], "d": "x", "f": {"g": 2}}});
         let patch = merge_patch(&old, &new).unwrap();
         assert_eq!(patch, json!({"b": {"c": [1], "f": {"g": 2}}, "e": null}));
-        let mut target = old.clone();
+        let mut target = old;
         apply_merge_patch(&mut target, &patch);
         assert_eq!(target, new);
         assert_eq!(merge_patch(&new, &new), None);

@@ -22,6 +22,10 @@ pub enum ManagedBy {
 }
 
 /// The parts of a Job that decisions rest on.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a field of the object, and any mix of them occurs"
+)]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobView {
     /// The LocalQueue that its label names.
@@ -85,7 +89,7 @@ mod tests {
 
     use super::*;
 
-    fn job(managed_by: Value, owner: Value) -> JobView {
+    fn job(managed_by: &Value, owner: &Value) -> JobView {
         JobView::of(&json!({
             "metadata": {"labels": {"kueue.x-k8s.io/queue-name": "q"}, "ownerReferences": [owner]},
             "spec": {"managedBy": managed_by, "suspend": true},
@@ -95,13 +99,13 @@ mod tests {
     #[test]
     fn jobs_of_other_managers_and_controllers_are_not_ours() {
         let cron = json!({"kind": "CronJob", "controller": true});
-        assert!(job(Value::Null, cron.clone()).is_ours());
-        assert!(job(json!("fairlead.dev/dispatch"), cron.clone()).is_ours());
-        assert!(job(json!("kueue.x-k8s.io/multikueue"), cron.clone()).is_ours());
-        assert!(!job(json!("example.com/other"), cron).is_ours());
-        assert!(!job(Value::Null, json!({"kind": "JobSet", "controller": true})).is_ours());
+        assert!(job(&Value::Null, &cron).is_ours());
+        assert!(job(&json!("fairlead.dev/dispatch"), &cron).is_ours());
+        assert!(job(&json!("kueue.x-k8s.io/multikueue"), &cron).is_ours());
+        assert!(!job(&json!("example.com/other"), &cron).is_ours());
+        assert!(!job(&Value::Null, &json!({"kind": "JobSet", "controller": true})).is_ours());
         assert!(
-            job(Value::Null, json!({"kind": "Thing"})).is_ours(),
+            job(&Value::Null, &json!({"kind": "Thing"})).is_ours(),
             "an owner that is no controller is nothing"
         );
     }

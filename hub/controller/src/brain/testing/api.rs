@@ -62,17 +62,16 @@ impl Api {
         let key = key_of(&json);
         let id = (kind, key.clone());
         let uid = json["metadata"]["uid"].as_str().map(str::to_owned);
-        let (uid, generation, status, created) = match self.objects.get(&id) {
-            Some(old) => (
+        let (uid, generation, status, created) = if let Some(old) = self.objects.get(&id) {
+            (
                 old["metadata"]["uid"].as_str().unwrap().to_owned(),
                 old["metadata"]["generation"].as_i64().unwrap_or(1) + 1,
                 old.get("status").cloned(),
                 old["metadata"]["creationTimestamp"].clone(),
-            ),
-            None => {
-                let uid = uid.unwrap_or_else(|| format!("uid-{:05}", self.version + 1));
-                (uid, 1, json.get("status").cloned(), rfc3339(now).into())
-            }
+            )
+        } else {
+            let uid = uid.unwrap_or_else(|| format!("uid-{:05}", self.version + 1));
+            (uid, 1, json.get("status").cloned(), rfc3339(now).into())
         };
         json["metadata"]["uid"] = uid.into();
         json["metadata"]["generation"] = generation.into();
@@ -143,12 +142,12 @@ impl Api {
                 }
                 Outcome::Done(self.delete(kind, key, now).unwrap())
             }
-            (Op::Patch(patch), Some(json)) => self.patch(request, json, patch, false),
-            (Op::PatchStatus(patch), Some(json)) => self.patch(request, json, patch, true),
+            (Op::Patch(patch), Some(json)) => self.patch(request, &json, patch, false),
+            (Op::PatchStatus(patch), Some(json)) => self.patch(request, &json, patch, true),
         }
     }
 
-    fn patch(&mut self, request: &Request, json: Value, patch: &Value, status: bool) -> Outcome {
+    fn patch(&mut self, request: &Request, json: &Value, patch: &Value, status: bool) -> Outcome {
         let meant = |field: &str| patch["metadata"][field].as_str();
         let differs = |field: &str| meant(field).is_some_and(|meant| json["metadata"][field] != meant);
         if differs("uid") || differs("resourceVersion") {
@@ -158,10 +157,10 @@ impl Api {
         if status {
             json::apply_merge_patch(&mut next, &json!({"status": patch["status"]}));
             if request.kind == Kind::Job {
-                assert_job_status(&json, &next);
+                assert_job_status(json, &next);
             }
             if request.kind == Kind::Workload {
-                assert_workload_status(&json, &next);
+                assert_workload_status(json, &next);
             }
         } else {
             json::apply_merge_patch(&mut next, patch);

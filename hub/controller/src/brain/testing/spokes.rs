@@ -148,8 +148,8 @@ impl SpokeSim {
             epoch: command.epoch,
             boot: 1,
             version: self.version,
-            namespace: intent.namespace.clone(),
-            name: intent.name.clone(),
+            namespace: Arc::clone(&intent.namespace),
+            name: Arc::clone(&intent.name),
             state,
         };
         self.entries.insert(id.clone(), observation.clone());
@@ -170,6 +170,20 @@ impl SpokeSim {
         entry.state =
             next.unwrap_or(if stopping { CopyState::Stopping(copy) } else { CopyState::Live(copy) });
         self.version += 1;
+        entry.version = self.version;
+        let event = SpokeEvent::Observed(id.clone(), entry.clone());
+        self.say(event);
+    }
+
+    /// Ends the first copy that still runs or is being stopped.
+    pub(crate) fn end_running(&mut self, end: impl FnOnce(&Observation) -> CopyState) {
+        let running = self.entries.iter_mut().find(|(_, entry)| {
+            matches!(entry.state, CopyState::Stopping(_))
+                || matches!(&entry.state, CopyState::Live(copy) if copy.terminal.is_none())
+        });
+        let Some((id, entry)) = running else { return };
+        self.version += 1;
+        entry.state = end(entry);
         entry.version = self.version;
         let event = SpokeEvent::Observed(id.clone(), entry.clone());
         self.say(event);

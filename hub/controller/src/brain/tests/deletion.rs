@@ -3,7 +3,7 @@
 use fairlead_model::Reason;
 use serde_json::{Value, json};
 
-use crate::brain::testing::{Hub, Manner, job};
+use crate::brain::testing::{Hub, Manner, SpokeSim, job};
 use crate::ports::Kind;
 
 #[test]
@@ -21,7 +21,7 @@ fn a_deleted_job_stops_its_copy_at_once_and_its_workload_goes_after_the_proof() 
     hub.submit("next", "5");
     assert!(!hub.is("next", "Admitted"), "rule f: quota is held through deletion");
 
-    hub.on_spoke("east", |spoke| spoke.prove_stop());
+    hub.on_spoke("east", SpokeSim::prove_stop);
     assert_eq!(hub.api.all(Kind::Workload).len(), 1, "only the next one's");
     assert!(hub.is("next", "Admitted"));
     // Delete and finalizer of the old one; create, verdict and admission of the next.
@@ -66,7 +66,7 @@ fn a_replaced_job_starts_only_after_the_old_one_has_stopped() {
         hub.api.all(Kind::Workload).into_iter().find(|w| w["metadata"].get("deletionTimestamp").is_none());
     assert_eq!(new.unwrap()["status"]["verdict"]["code"], Reason::Busy.token());
     assert_eq!(hub.spoke("east").started.len() + hub.spoke("west").started.len(), 1);
-    hub.on_spoke(&spoke, |spoke| spoke.prove_stop());
+    hub.on_spoke(&spoke, SpokeSim::prove_stop);
     assert!(hub.is("train", "Admitted"));
     assert_eq!(hub.spoke("east").started.len() + hub.spoke("west").started.len(), 2);
 }
@@ -134,9 +134,9 @@ fn a_deactivated_workload_is_evicted_and_holds_its_quota_until_the_proof() {
     workload["spec"]["active"] = json!(false);
     hub.apply((Kind::Workload, workload.clone()));
     hub.settle();
-    assert_eq!(hub.condition(&hub.workload("train"), "Evicted"), ("True".into(), "Deactivated".into()));
+    assert_eq!(Hub::condition(&hub.workload("train"), "Evicted"), ("True".into(), "Deactivated".into()));
     assert!(hub.is("train", "Admitted"));
-    hub.on_spoke("east", |spoke| spoke.prove_stop());
+    hub.on_spoke("east", SpokeSim::prove_stop);
     let stored = hub.workload("train");
     assert_eq!(stored["status"].get("admission").unwrap_or(&Value::Null), &Value::Null);
     assert_eq!(hub.job("train")["spec"]["suspend"], true);
@@ -163,6 +163,6 @@ fn a_drained_queue_evicts_and_holds() {
     hub.settle();
     assert_eq!(hub.spoke("east").copies(), 0);
     assert!(!hub.is("train", "Admitted"));
-    assert_eq!(hub.condition(&hub.workload("train"), "Evicted").1, "LocalQueueStopped");
+    assert_eq!(Hub::condition(&hub.workload("train"), "Evicted").1, "LocalQueueStopped");
     assert_eq!(hub.why("train").1, "QueueStopped");
 }

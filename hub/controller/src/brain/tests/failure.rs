@@ -2,7 +2,7 @@
 
 use fairlead_model::Reason;
 
-use crate::brain::testing::{Fault, Hub, Manner};
+use crate::brain::testing::{Fault, Hub, Manner, SpokeSim};
 use crate::ports::{Kind, SpokeEvent};
 
 #[test]
@@ -74,7 +74,7 @@ fn a_hung_spoke_delays_jobs_by_one_answer_time_and_not_each_of_them() {
 fn a_cut_link_changes_nothing_for_running_work_and_gets_no_new_work() {
     let mut hub = Hub::with_spokes(&["east"]);
     hub.submit("train", "1");
-    hub.on_spoke("east", |spoke| spoke.ready());
+    hub.on_spoke("east", SpokeSim::ready);
     hub.disconnect("east");
     hub.submit("next", "1");
     hub.advance(20_000);
@@ -96,14 +96,14 @@ fn a_suspect_spoke_gets_nothing_new() {
     assert_eq!(hub.commands("east").len(), 0);
     let cluster = hub.api.get(Kind::Cluster, "", "east").unwrap();
     assert_eq!(cluster["status"]["presence"], "Suspect");
-    assert_eq!(hub.condition(&cluster, "Connected").1, "HeartbeatMissing");
+    assert_eq!(Hub::condition(&cluster, "Connected").1, "HeartbeatMissing");
 }
 
 #[test]
 fn rule_f_a_vanished_copy_keeps_its_quota_and_is_not_made_again() {
     let mut hub = Hub::with_spokes(&["east"]);
     hub.submit("train", "5");
-    hub.on_spoke("east", |spoke| spoke.vanish());
+    hub.on_spoke("east", SpokeSim::vanish);
     hub.submit("next", "5");
     hub.advance(120_000);
     assert!(hub.events("train").contains(&Reason::CopyVanished.token().to_owned()));
@@ -115,7 +115,7 @@ fn rule_f_a_vanished_copy_keeps_its_quota_and_is_not_made_again() {
 fn a_copy_stopped_by_somebody_else_is_proven_gone_and_its_job_runs_again() {
     let mut hub = Hub::with_spokes(&["east"]);
     hub.submit("train", "5");
-    hub.on_spoke("east", |spoke| spoke.prove_stop());
+    hub.on_spoke("east", SpokeSim::prove_stop);
     assert!(hub.is("train", "Admitted"));
     assert_eq!(hub.spoke("east").started.len(), 2);
     let workload = hub.workload("train");
@@ -137,7 +137,7 @@ fn rule_a_a_slow_watch_is_no_obstacle_and_old_versions_change_nothing() {
     hub.apply(crate::brain::testing::job("train", "1"));
     hub.settle();
     hub.api.watch_is_slow = true;
-    hub.on_spoke("east", |spoke| spoke.ready());
+    hub.on_spoke("east", SpokeSim::ready);
     hub.on_spoke("east", |spoke| spoke.finish(true));
     assert!(hub.is("train", "Finished"), "answers to our writes are facts");
     let before = hub.log.len();

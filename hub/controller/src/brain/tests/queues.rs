@@ -22,7 +22,7 @@ fn queues_count_their_workloads_and_show_usage() {
     assert_eq!(queue["flavorsUsage"], usage);
     let local = status(&hub, Kind::LocalQueue, "team", "q");
     assert_eq!(local["admittedWorkloads"], 1);
-    assert_eq!(hub.condition(&json!({"status": local}), "Active"), ("True".into(), "Ready".into()));
+    assert_eq!(Hub::condition(&json!({"status": local}), "Active"), ("True".into(), "Ready".into()));
 
     hub.on_spoke("east", |spoke| spoke.finish(true));
     hub.advance(1_100);
@@ -61,7 +61,7 @@ fn federated_local_queues_are_labelled_and_lose_the_label() {
     hub.advance(1_100);
     let queue_now = hub.api.get(Kind::ClusterQueue, "", "cq").unwrap();
     assert_ne!(queue, queue_now);
-    assert_eq!(hub.condition(&queue_now, "Active"), ("False".into(), "AdmissionCheckNotFound".into()));
+    assert_eq!(Hub::condition(&queue_now, "Active"), ("False".into(), "AdmissionCheckNotFound".into()));
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn a_cluster_shows_conditions_at_once_and_numbers_now_and_then() {
     for condition in
         ["Registered", "Connected", "CredentialsValid", "ClockSynced", "Schedulable", "CapacityFresh"]
     {
-        assert_eq!(hub.condition(&cluster, condition).0, "True", "{condition}");
+        assert_eq!(Hub::condition(&cluster, condition).0, "True", "{condition}");
     }
     assert_eq!(cluster["status"]["versions"]["kubernetes"], "v1.36.3");
     hub.advance(31_000);
@@ -83,7 +83,7 @@ fn a_cluster_shows_conditions_at_once_and_numbers_now_and_then() {
     assert!(hub.writes(from, Kind::Cluster) <= 10, "{}", hub.writes(from, Kind::Cluster));
     hub.disconnect("east");
     let cluster = hub.api.get(Kind::Cluster, "", "east").unwrap();
-    assert_eq!(hub.condition(&cluster, "Connected"), ("False".into(), "Disconnected".into()));
+    assert_eq!(Hub::condition(&cluster, "Connected"), ("False".into(), "Disconnected".into()));
 }
 
 #[test]

@@ -55,10 +55,10 @@ fn a_result_stored_on_the_workload_alone_is_brought_to_the_job_and_acknowledged(
     });
     hub.on_spoke("east", |spoke| spoke.finish(true));
     assert!(hub.is("train", "Finished"));
-    assert_eq!(hub.condition(&hub.job("train"), "Complete").0, "");
+    assert_eq!(Hub::condition(&hub.job("train"), "Complete").0, "");
     hub.go_on();
     hub.restart();
-    assert_eq!(hub.condition(&hub.job("train"), "Complete").0, "True");
+    assert_eq!(Hub::condition(&hub.job("train"), "Complete").0, "True");
     let version = hub.spoke("east").entries.values().next().unwrap().version;
     assert!(hub.spoke("east").acknowledged.iter().any(|ack| ack.version == version));
 }
