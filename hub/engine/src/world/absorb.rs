@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use fairlead_model::{ObjectKey, SpokeId, Uid};
 
-use super::rows::{ClassKey, Group, Place, Row};
+use super::rows::{ClassKey, Group, Held, Place, Row};
 use super::{Changed, World};
 use crate::Fact;
 use crate::fact::{
@@ -308,7 +308,7 @@ impl World {
         let stays_parked = matches!(place, Place::Parked(_)) && same_attempt(&old, &fact);
         let reprioritised = old.priority != fact.priority;
         self.unqueue(ix);
-        self.release(ix);
+        let held = self.release(ix);
         let local =
             |fact: &Workload| ObjectKey::new(Arc::clone(&fact.key.namespace), Arc::clone(&fact.queue));
         if local(&old) != local(&fact) {
@@ -329,6 +329,22 @@ impl World {
         if let (Place::Heap(queue) | Place::Parked(queue), true) = (place, reprioritised) {
             self.wake(queue);
         }
+        if let Some(held) = held {
+            self.wake_if_less(ix, &held);
+        }
+    }
+
+    /// Wakes the tree of a queue if a workload holds less there, or less room on its spoke, than it did.
+    fn wake_if_less(&mut self, ix: RowIx, before: &Held) {
+        let now = self.row(ix).and_then(|row| row.held.as_deref());
+        let as_much = now.is_some_and(|now| now.queue == before.queue && now.usage == before.usage);
+        let as_placed = now.is_some_and(|now| now.reservation.spoke == before.reservation.spoke);
+        if !as_much {
+            self.wake(before.queue);
+        }
+        if !as_placed && before.reservation.spoke.is_some() {
+            self.wake_federated();
+        }
     }
 
     /// Puts a row whose fact is new where it belongs.
@@ -347,7 +363,9 @@ impl World {
     fn drop_workload(&mut self, uid: &Uid) -> Changed {
         let Some(ix) = self.by_uid.remove(uid) else { return Changed::No };
         self.unqueue(ix);
-        self.release(ix);
+        if let Some(held) = self.release(ix) {
+            self.wake_if_less(ix, &held);
+        }
         if let Some(row) = self.rows.get_mut(at(ix)).and_then(Option::take) {
             let local = ObjectKey::new(Arc::clone(&row.fact.key.namespace), Arc::clone(&row.fact.queue));
             if let Some(rows) = self.by_local.get_mut(&local) {

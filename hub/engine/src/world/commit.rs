@@ -37,12 +37,6 @@ impl World {
             placement: None,
             admitted: !admission.checks_pending,
         };
-        if let Some(held) = self.queue_index.get(&admission.cluster_queue)
-            && earlier.is_some()
-        {
-            // The second pass changes where a workload runs, not what it holds: nobody is woken.
-            self.waking.remove(held);
-        }
         self.hold(ix, reservation);
         if let Some(row) = self.row_mut(ix) {
             row.assumed = true;

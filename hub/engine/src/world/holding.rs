@@ -49,7 +49,8 @@ impl World {
         self.note_on_cluster(spoke.as_ref(), ix, true);
     }
 
-    /// Takes back what a row holds, and wakes the tree that got quota back.
+    /// Takes back what a row holds. Whoever calls it wakes the tree that got quota back, unless it is held again at
+    /// once.
     pub(super) fn release(&mut self, ix: RowIx) -> Option<Box<Held>> {
         let row = self.row_mut(ix)?;
         let held = row.held.take()?;
@@ -59,7 +60,6 @@ impl World {
         }
         self.charge_all(held.queue, &held.usage, false);
         self.note_on_cluster(held.reservation.spoke.as_ref(), ix, false);
-        self.wake(held.queue);
         Some(held)
     }
 

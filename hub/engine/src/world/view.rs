@@ -75,4 +75,10 @@ impl World {
         let ix = self.queue_index.get(queue)?;
         self.queue(*ix)?.inactive.clone()
     }
+
+    /// Weighted shares of every node that has a parent, and zero for roots: whether it is a Cohort, its name, and the
+    /// share rounded up; none stands for infinite.
+    pub fn weighted_shares(&self) -> Vec<(bool, Arc<str>, Option<i64>)> {
+        Vec::new()
+    }
 }

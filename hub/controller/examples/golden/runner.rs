@@ -1,0 +1,145 @@
+//! Plays every scenario of a folder.
+#![expect(clippy::print_stdout, reason = "a command's output")]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use fairlead_model::Millis;
+use serde_json::Value;
+
+use super::cluster::Cluster;
+use super::compare;
+use super::differences::Differences;
+
+/// What came out of one scenario.
+#[derive(Debug)]
+struct Played {
+    name: String,
+    family: String,
+    known: bool,
+    error: Option<String>,
+}
+
+/// What came out of all.
+#[derive(Debug, Default)]
+pub(crate) struct Summary {
+    played: Vec<Played>,
+}
+
+impl Summary {
+    fn count(&self, wanted: impl Fn(&Played) -> bool) -> usize {
+        self.played.iter().filter(|played| wanted(played)).count()
+    }
+
+    /// Scenarios that failed and are not known to differ.
+    pub(crate) fn failed(&self) -> usize {
+        self.count(|played| !played.known && played.error.is_some())
+    }
+
+    /// Scenarios that passed and are not known to differ.
+    pub(crate) fn passed(&self) -> usize {
+        self.count(|played| !played.known && played.error.is_none())
+    }
+
+    /// Prints each failure, each family, the known differences, and the sum as the last line.
+    pub(crate) fn print(&self, verbose: bool) {
+        let mut families: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+        for played in &self.played {
+            let family = families.entry(&played.family).or_default();
+            match &played.error {
+                None => family.0 += 1,
+                Some(error) => {
+                    family.1 += 1;
+                    if verbose || !played.known {
+                        let end = if verbose { error.len() } else { error.floor_char_boundary(600) };
+                        println!("FAIL {}: {}", played.name, error.get(..end).unwrap_or_default());
+                    }
+                }
+            }
+        }
+        for (family, (passed, failed)) in families {
+            println!("{family:<10} {passed:>4} passed {failed:>4} failed");
+        }
+        let known = self.count(|played| played.known);
+        let same = self.count(|played| played.known && played.error.is_none());
+        println!("{known} known differences (docs/kueue-differences.md), of which {same} agree all the same");
+        println!("{} passed, {} failed", self.passed(), self.failed());
+    }
+}
+
+/// Plays every `*.jsonl` of a folder.
+pub(crate) fn run(folder: &Path) -> Result<Summary, String> {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/kueue-differences.md");
+    let differences = Differences::read(&page);
+    let entries = std::fs::read_dir(folder).map_err(|error| error.to_string())?;
+    let mut files: Vec<PathBuf> = entries.filter_map(|entry| entry.ok().map(|entry| entry.path())).collect();
+    files.retain(|file| file.extension().is_some_and(|extension| extension == "jsonl"));
+    files.sort();
+    if files.is_empty() {
+        return Err("no *.jsonl in it".to_owned());
+    }
+    let mut summary = Summary::default();
+    for file in files {
+        let text = std::fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+        for line in text.lines().filter(|line| !line.trim().is_empty()) {
+            let scenario: Value =
+                serde_json::from_str(line).map_err(|error| format!("{}: {error}", file.display()))?;
+            let text = |key: &str| scenario.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+            let (name, family) = (text("name"), text("family"));
+            let known = differences.contains(&name, &family);
+            let error = play(&scenario).err();
+            summary.played.push(Played { name, family, known, error });
+        }
+    }
+    Ok(summary)
+}
+
+/// Plays one scenario; an error says where it first differs.
+pub(crate) fn play(scenario: &Value) -> Result<(), String> {
+    let fair = scenario.pointer("/config/fairSharing").is_some_and(|value| !value.is_null());
+    let mut cluster = Cluster::new(scenario)?;
+    let steps = scenario.get("steps").and_then(Value::as_array).into_iter().flatten();
+    for (number, step) in steps.enumerate() {
+        let at: jiff::Timestamp = step
+            .get("at")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .parse()
+            .map_err(|error| format!("step {number}: {error}"))?;
+        let at = Millis(at.as_millisecond());
+        cluster.set_time(at);
+        cluster.sample();
+        for action in step.get("do").and_then(Value::as_array).into_iter().flatten() {
+            cluster.act(action)?;
+        }
+        evicted_by_actions(step, &mut cluster).map_err(|error| format!("step {number}: {error}"))?;
+        let rounds = step.get("expect").and_then(Value::as_array).into_iter().flatten();
+        for (cycle, expected) in (0_i64..).zip(rounds) {
+            cluster.set_time(at.plus(cycle.saturating_mul(1000)));
+            let plan = cluster.cycle();
+            compare::round(expected, &plan)
+                .map_err(|error| format!("step {number} cycle {cycle}: {error}"))?;
+        }
+        let _settled = cluster.world.snapshot();
+        let after = step.get("after").unwrap_or(&Value::Null);
+        compare::after(after, &cluster.world, fair)
+            .map_err(|error| format!("step {number} after: {error}"))?;
+    }
+    Ok(())
+}
+
+fn evicted_by_actions(step: &Value, cluster: &mut Cluster) -> Result<(), String> {
+    let mut found: Vec<String> =
+        std::mem::take(&mut cluster.evicted).into_iter().map(|(name, _)| name).collect();
+    let listed = step.get("evictedByActions").and_then(Value::as_array).into_iter().flatten();
+    let mut wanted: Vec<String> = listed
+        .map(|one| one.get("workload").and_then(Value::as_str).unwrap_or_default().to_owned())
+        .collect();
+    found.sort();
+    wanted.sort();
+    if found == wanted {
+        Ok(())
+    } else {
+        Err(format!("evictedByActions: expected {wanted:?}, found {found:?}"))
+    }
+}
