@@ -14,6 +14,7 @@ mod build;
 mod cache;
 mod changes;
 mod choose;
+mod counter;
 mod counts;
 mod descend;
 mod field;

@@ -4,7 +4,8 @@ use std::cmp::Ordering;
 
 use fairlead_model::{NodeConstraints, Resources};
 
-use super::counts::{Class, Counts};
+use super::counter::Class;
+use super::counts::Counts;
 use super::tree::Tree;
 
 /// How many classes are kept. One costs about 30 bytes a node.

@@ -1,6 +1,7 @@
 //! Which domains of which level take a pod set [TAS-4], steps 1 to 4.
 
-use super::counts::{Key, Store};
+use super::counter::Key;
+use super::counts::Store;
 use super::request::Ask;
 use super::view::View;
 

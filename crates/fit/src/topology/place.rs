@@ -7,7 +7,7 @@ use fairlead_model::ResourceName;
 
 use super::balanced;
 use super::choose::{Need, Profile, Short, choose};
-use super::counts::{Barred, Class, bars};
+use super::counter::{Barred, Class, bars};
 use super::descend::{Share, descend};
 use super::field::Topologies;
 use super::request::{Ask, Misfit, Options, Request, Why};

@@ -55,10 +55,14 @@ pub(super) struct Domain {
 pub(super) struct Leaf {
     /// Its nodes by name, also those that cannot be used now.
     pub(super) nodes: Vec<Arc<Node>>,
+    /// One of them can be used.
+    pub(super) usable: bool,
+    /// One of them has taints. Both are kept here because counting reads them for every leaf.
+    pub(super) tainted: bool,
 }
 
 impl Leaf {
-    pub(super) fn usable(&self) -> impl Iterator<Item = &Arc<Node>> {
+    pub(super) fn usable_nodes(&self) -> impl Iterator<Item = &Arc<Node>> {
         self.nodes.iter().filter(|node| node.usable)
     }
 }
@@ -171,7 +175,7 @@ impl Tree {
 
     /// Whether a leaf has a node that can be used.
     pub(super) fn is_usable(&self, leaf: u32) -> bool {
-        self.leaves.get(at(leaf)).is_some_and(|leaf| leaf.usable().next().is_some())
+        self.leaves.get(at(leaf)).is_some_and(|leaf| leaf.usable)
     }
 
     /// Full assignment of leaves with their pods; the leaves are in order.
@@ -218,8 +222,10 @@ impl Tree {
     /// Sets what a leaf's usable nodes have, less what other pods use on them.
     pub(super) fn set_capacity(&mut self, leaf: u32, others: &BTreeMap<Arc<str>, Resources>) {
         let mut sum = Resources::new();
-        let nodes = self.leaves.get(at(leaf));
-        for node in nodes.into_iter().flat_map(Leaf::usable) {
+        let Some(entry) = self.leaves.get_mut(at(leaf)) else { return };
+        entry.usable = entry.nodes.iter().any(|node| node.usable);
+        entry.tainted = entry.nodes.iter().any(|node| !node.taints.is_empty());
+        for node in entry.usable_nodes() {
             sum.add(&node.allocatable);
             if let Some(others) = others.get(&node.name) {
                 sum.subtract(others);

@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, btree_set};
 use std::iter::Peekable;
+use std::ops::Range;
 
-use super::counts::{Count, Counts, Key, Store, ripple};
+use super::counter::{Count, Key};
+use super::counts::{Counts, Store, ripple};
 use super::tree::{Tree, at};
 
 /// Taken on top of what is held, per leaf and column; negative where something is given back.
@@ -14,19 +16,29 @@ pub(super) type Rows = BTreeMap<u32, Vec<i64>>;
 pub(super) struct View<'a> {
     pub(super) tree: &'a Tree,
     counts: &'a Counts,
-    /// Domains whose counts differ, by level.
-    patch: Vec<BTreeMap<u32, Count>>,
+    /// Domains whose counts differ, by level, in order.
+    patch: Vec<Vec<(u32, Count)>>,
 }
 
 impl Store for View<'_> {
     fn get(&self, level: usize, ix: u32) -> Count {
-        let patched = self.patch.get(level).and_then(|patch| patch.get(&ix));
-        patched.copied().unwrap_or_else(|| self.counts.get(level, ix))
+        self.patched(level, ix).unwrap_or_else(|| self.counts.get(level, ix))
+    }
+
+    fn run(&self, level: usize, range: Range<u32>) -> impl Iterator<Item = Count> {
+        let patch = self.patch(level);
+        let from = patch.partition_point(|(ix, _)| *ix < range.start);
+        let mut patch = patch.get(from..).unwrap_or_default().iter().peekable();
+        let kept = self.counts.slice(level, range.clone());
+        range.zip(kept).map(move |(ix, count)| {
+            let patched = patch.next_if(|(differs, _)| *differs == ix);
+            patched.map_or(*count, |(_, count)| *count)
+        })
     }
 
     fn put(&mut self, level: usize, ix: u32, count: Count) {
         if let Some(patch) = self.patch.get_mut(level) {
-            patch.insert(ix, count);
+            patch.push((ix, count));
         }
     }
 }
@@ -47,7 +59,7 @@ impl<'a> View<'a> {
     pub(super) fn new(tree: &'a Tree, counts: &'a Counts, rows: Option<&Rows>) -> Self {
         let mut view = Self { tree, counts, patch: Vec::new() };
         let Some(rows) = rows.filter(|rows| !rows.is_empty()) else { return view };
-        view.patch = vec![BTreeMap::new(); tree.domains.len()];
+        view.patch = vec![Vec::new(); tree.domains.len()];
         let counter = &counts.counter;
         let recount = |(leaf, row): (&u32, &Vec<i64>)| {
             let bars = counts.bars.get(at(*leaf)).copied()?;
@@ -58,20 +70,25 @@ impl<'a> View<'a> {
         view
     }
 
-    /// Keys of patched domains of a level.
-    fn patched(&self, level: usize, led: bool) -> Vec<Key> {
-        let patch = self.patch.get(level).into_iter().flatten();
-        patch.filter_map(|(ix, count)| count.key(*ix, led)).collect()
+    fn patch(&self, level: usize) -> &[(u32, Count)] {
+        self.patch.get(level).map_or(&[], Vec::as_slice)
     }
 
-    fn is_patched(&self, level: usize, ix: u32) -> bool {
-        self.patch.get(level).is_some_and(|patch| patch.contains_key(&ix))
+    fn patched(&self, level: usize, ix: u32) -> Option<Count> {
+        let patch = self.patch(level);
+        let position = patch.binary_search_by_key(&ix, |(ix, _)| *ix).ok()?;
+        patch.get(position).map(|(_, count)| *count)
+    }
+
+    /// Keys of patched domains of a level.
+    fn patched_keys(&self, level: usize, led: bool) -> Vec<Key> {
+        self.patch(level).iter().filter_map(|(ix, count)| count.key(*ix, led)).collect()
     }
 
     /// Slices that fit at a level in all.
     pub(super) fn total(&self, level: usize) -> u64 {
         let mut total = self.counts.total(level);
-        for (ix, count) in self.patch.get(level).into_iter().flatten() {
+        for (ix, count) in self.patch(level) {
             let old = self.counts.get(level, *ix);
             total = total.saturating_sub(u64::from(old.slices)).saturating_add(u64::from(count.slices));
         }
@@ -82,11 +99,11 @@ impl<'a> View<'a> {
     pub(super) fn few_first(&self, level: usize, least: u32, led: bool) -> impl Iterator<Item = Key> {
         let order = self.counts.order(level, led).into_iter();
         let kept = order.flat_map(move |order| order.range((least, 0, 0)..)).copied();
-        let mut patched = self.patched(level, led);
+        let mut patched = self.patched_keys(level, led);
         patched.retain(|key| key.0 >= least);
         patched.sort_unstable();
         Merge {
-            kept: kept.filter(move |key| !self.is_patched(level, key.2)).peekable(),
+            kept: kept.filter(move |key| self.patched(level, key.2).is_none()).peekable(),
             patched: patched.into_iter().peekable(),
             precedes: few_first,
         }
@@ -95,10 +112,10 @@ impl<'a> View<'a> {
     /// Domains that take a slice, most slices first, then fewest pods, then by path.
     pub(super) fn many_first(&self, level: usize, led: bool) -> impl Iterator<Item = Key> {
         let kept = self.counts.order(level, led).map(Buckets::of).into_iter().flatten();
-        let mut patched = self.patched(level, led);
+        let mut patched = self.patched_keys(level, led);
         patched.sort_unstable_by_key(|key| (std::cmp::Reverse(key.0), key.1, key.2));
         Merge {
-            kept: kept.filter(move |key| !self.is_patched(level, key.2)).peekable(),
+            kept: kept.filter(move |key| self.patched(level, key.2).is_none()).peekable(),
             patched: patched.into_iter().peekable(),
             precedes: many_first,
         }

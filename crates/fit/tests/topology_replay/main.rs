@@ -3,7 +3,9 @@
 //!
 //! The corpus is found through `FAIRLEAD_CASES`, else beside the checkout; without it the test is skipped.
 
+#[cfg(test)]
 mod reader;
+#[cfg(test)]
 mod replay;
 
 use std::path::PathBuf;
