@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{ArgAction, Parser, Subcommand};
+use clap::{ArgAction, Parser, Subcommand, ValueEnum};
 
 use crate::output::Format;
 
@@ -82,9 +82,18 @@ pub(crate) struct Join {
     #[arg(short, long = "label", value_name = "KEY=VALUE", value_parser = label, action = ArgAction::Append)]
     pub(crate) labels: Vec<(String, String)>,
 
-    /// Ask the API server, but store nothing.
-    #[arg(long)]
-    pub(crate) dry_run: bool,
+    /// Store nothing: with server the API server checks what would be stored, with client nothing is sent.
+    #[arg(long, value_enum, value_name = "WHERE")]
+    pub(crate) dry_run: Option<DryRun>,
+}
+
+/// How far a dry run goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DryRun {
+    /// The API server checks everything and stores nothing.
+    Server,
+    /// Nothing is sent that would change anything.
+    Client,
 }
 
 /// `clusters [NAME...]`.
@@ -195,9 +204,17 @@ mod tests {
 
     #[test]
     fn names_labels_and_durations_are_checked() {
-        assert!(parse("k join aws-use1 -l fairlead.dev/cloud=aws").is_ok());
-        for bad in ["k join Aws", "k join -- -a", "k join a.b", "k join a -l cloud", "k join", "k frob", "k"]
-        {
+        assert!(parse("k join aws-use1 -l fairlead.dev/cloud=aws --dry-run=server").is_ok());
+        for bad in [
+            "k join Aws",
+            "k join -- -a",
+            "k join a.b",
+            "k join a -l cloud",
+            "k join a --dry-run=perhaps",
+            "k join",
+            "k frob",
+            "k",
+        ] {
             assert!(parse(bad).is_err(), "{bad}");
         }
         assert!(parse(&format!("k join {}", "a".repeat(64))).is_err());

@@ -13,7 +13,7 @@ use kube::{Api, Resource, ResourceExt};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::args::Join;
+use crate::args::{DryRun, Join};
 use crate::failure::{Exit, Failure};
 use crate::hub::{Hub, explain_missing_kind};
 use crate::output::{Format, Out};
@@ -42,6 +42,13 @@ struct Invitation {
 /// Creates what is missing and prints the command.
 pub(crate) async fn run(hub: &Hub, options: &Join, out: &mut Out) -> Result<(), Failure> {
     let (address, ca_pin) = gateway(hub).await?;
+    if options.dry_run == Some(DryRun::Client) {
+        out.message(format_args!(
+            "Dry run: cluster {} and a token for it would be stored. Nothing is.",
+            options.name
+        ));
+        return Ok(());
+    }
     let cluster = cluster(hub, options).await?;
     let token = fresh_token()?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
@@ -51,9 +58,9 @@ pub(crate) async fn run(hub: &Hub, options: &Join, out: &mut Out) -> Result<(), 
     secrets.create(&post(options), &secret(&token, &record, &cluster)?).await.map_err(|error| {
         Failure::from(error).during(format_args!("store the token in {}", labels::SYSTEM_NAMESPACE))
     })?;
-    if options.dry_run {
+    if on_server(options) {
         out.message(format_args!(
-            "Dry run: the hub would take cluster {} and a token. Nothing is stored.",
+            "Dry run: the hub takes cluster {} and a token for it. Nothing is stored.",
             options.name
         ));
         return Ok(());
@@ -109,7 +116,7 @@ async fn cluster(hub: &Hub, options: &Join) -> Result<Cluster, Failure> {
         Some(cluster) if labels.is_empty() => Ok(cluster),
         Some(_) => {
             let mut parameters = PatchParams { field_manager: Some(manager()), ..PatchParams::default() };
-            parameters.dry_run = options.dry_run;
+            parameters.dry_run = on_server(options);
             let patch = Patch::Merge(json!({ "spec": { "labels": labels } }));
             Ok(clusters.patch(&options.name, &parameters, &patch).await?)
         }
@@ -122,7 +129,11 @@ async fn cluster(hub: &Hub, options: &Join) -> Result<Cluster, Failure> {
 }
 
 fn post(options: &Join) -> PostParams {
-    PostParams { dry_run: options.dry_run, field_manager: Some(manager()) }
+    PostParams { dry_run: on_server(options), field_manager: Some(manager()) }
+}
+
+fn on_server(options: &Join) -> bool {
+    options.dry_run == Some(DryRun::Server)
 }
 
 fn manager() -> String {
