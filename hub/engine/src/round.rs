@@ -6,8 +6,7 @@ use std::sync::Arc;
 use fairlead_model::{Millis, Reason};
 
 use crate::fact::{CheckKind, CheckPhase, Flavor, PodSet, TopologyLevel};
-use crate::names::{CqIx, FrIx, ResIx, RowIx};
-use crate::quota::Col;
+use crate::names::{CqIx, ResIx, RowIx};
 use crate::world::World;
 use crate::world::rows::{Group, Queue, Row};
 use crate::{Budget, Plan, Policy};
@@ -21,10 +20,12 @@ mod grade;
 mod heads;
 mod order;
 mod overlay;
+mod preempt;
 mod process;
+pub(crate) mod share;
 
 use assign::{Assigner, Unit};
-use entry::{Assignment, Choice, Grade, Means, Target};
+use entry::{Assignment, Choice};
 use overlay::Overlay;
 
 /// A round in the making.
@@ -150,21 +151,15 @@ impl<'w> Round<'w> {
         }
     }
 
-    /// Whether preemption could free one flavor-resource, found out without doing it.
-    pub(crate) fn simulate_preemption(
-        &self,
-        assigner: &Assigner<'_, '_>,
-        (_fr, col): (FrIx, Col),
-        value: i64,
-    ) -> Grade {
-        let plane = assigner.state.plane(assigner.tree_ix);
-        let (borrow, _) = assigner.tree.borrow_level(plane, assigner.node, col, value);
-        Grade { means: Means::NoCandidates, borrow }
+    /// Whether the topology placement of an assignment succeeds in a state.
+    pub(crate) fn places(&self, _state: &Overlay<'w>, _row: &Row, _assignment: &Assignment) -> bool {
+        true
     }
 
-    /// Victims for an assignment that needs preemption.
-    pub(crate) fn find_targets(&self, _assigner: &Assigner<'_, '_>, _assignment: &Assignment) -> Vec<Target> {
-        Vec::new()
+    /// The use of a victim's LocalQueue, where that orders victims: admission fair sharing is on, both are of one queue
+    /// and of different LocalQueues [P-2].
+    pub(crate) fn local_use_between(&self, _preemptor: &Row, _victim: &Row) -> share::Use {
+        share::Use::default()
     }
 }
 

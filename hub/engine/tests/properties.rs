@@ -1,6 +1,11 @@
 //! Properties of the engine over random trees and workloads. Most compare it with the reference, round by round; the
 //! rest hold for any engine.
 
+#![expect(
+    clippy::clone_on_ref_ptr,
+    reason = "the reference is for reading; `Arc::clone` everywhere hides the rule"
+)]
+
 #[path = "reference/lib.rs"]
 mod reference;
 #[path = "scenario/lib.rs"]
@@ -46,8 +51,11 @@ fn stated(workload: &Workload, admission: &Admission, at: Millis) -> Fact {
 /// Tells the reference of the reservations of a plan: a ledger that only adds up.
 fn enter(stage: &mut Stage, plan: &Plan) {
     for admission in &plan.admissions {
-        let workload = stage.workloads.iter().find(|it| it.uid == admission.uid);
-        stage.reference.absorb(stated(workload.unwrap(), admission, plan.at));
+        let Some(workload) = stage.workloads.iter().find(|it| it.uid == admission.uid) else {
+            unreachable!("{} was never created", admission.uid);
+        };
+        let fact = stated(workload, admission, plan.at);
+        stage.reference.absorb(fact);
     }
 }
 

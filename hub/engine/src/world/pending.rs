@@ -18,14 +18,15 @@ impl World {
 
     /// Puts a pending workload where it belongs. `parked` asks to leave it parked if it need not be looked at again.
     pub(super) fn enqueue(&mut self, ix: RowIx, parked: bool) {
+        self.enqueue_unless(ix, |world, queue, row| parked || world.class_has_failed(queue, row.class));
+    }
+
+    fn enqueue_unless(&mut self, ix: RowIx, parked: impl Fn(&Self, CqIx, &Row) -> bool) {
         let Some(row) = self.row(ix) else { return };
         let place = match self.destination(row) {
             Err(reason) => Place::Outside(reason),
-            Ok(queue) => {
-                let parked =
-                    parked || Self::backing_off(row, self.now) || self.class_has_failed(queue, row.class);
-                if parked { Place::Parked(queue) } else { Place::Heap(queue) }
-            }
+            Ok(queue) if Self::backing_off(row, self.now) || parked(self, queue, row) => Place::Parked(queue),
+            Ok(queue) => Place::Heap(queue),
         };
         self.put(ix, place);
     }
@@ -161,7 +162,8 @@ impl World {
         }
     }
 
-    /// Queues every workload of a LocalQueue anew: it appeared, vanished, was stopped or restarted.
+    /// Queues every workload of a LocalQueue anew: it appeared, vanished, was stopped or restarted. They are looked at
+    /// whatever is known of their classes.
     pub(super) fn requeue_local(&mut self, key: &fairlead_model::ObjectKey) {
         let rows: Vec<RowIx> = self.by_local.get(key).into_iter().flatten().copied().collect();
         for ix in rows {
@@ -169,7 +171,7 @@ impl World {
                 self.row(ix).map(|row| row.place)
             {
                 self.unqueue(ix);
-                self.enqueue(ix, false);
+                self.enqueue_unless(ix, |_, _, _| false);
             }
         }
     }

@@ -8,6 +8,7 @@ use fairlead_model::{ObjectKey, ResourceName};
 use super::World;
 use super::rows::OrderKey;
 use crate::names::RowIx;
+use crate::round::share::Share;
 
 /// Pending workloads of a ClusterQueue, in queue order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -55,7 +56,8 @@ impl World {
                     let col = crate::names::next(column);
                     let total = tree.used(&tree.usage, ix, col);
                     let (flavor, resource) = self.names.pair(*fr);
-                    let borrowed = total.saturating_sub(tree.cell(ix, col).nominal.saturated()).max(0);
+                    let over = total.saturating_sub(tree.cell(ix, col).nominal.saturated()).max(0);
+                    let borrowed = if node.parent.is_some() { over } else { 0 };
                     if total != 0 {
                         let flavor = usage.by_flavor.entry(self.names.flavors.name(flavor)).or_default();
                         flavor.insert(self.names.resources.name(resource), (total, borrowed));
@@ -79,6 +81,13 @@ impl World {
     /// Weighted shares of every node that has a parent, and zero for roots: whether it is a Cohort, its name, and the
     /// share rounded up; none stands for infinite.
     pub fn weighted_shares(&self) -> Vec<(bool, Arc<str>, Option<i64>)> {
-        Vec::new()
+        let mut shares = Vec::new();
+        for tree in &self.forest.trees {
+            for (ix, node) in (0_u32..).zip(&tree.nodes) {
+                let share = Share::of(tree, &self.names, &tree.usage, ix);
+                shares.push((node.queue.is_none(), Arc::clone(&node.name), share.published()));
+            }
+        }
+        shares
     }
 }

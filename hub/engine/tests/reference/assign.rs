@@ -167,14 +167,16 @@ impl Assigner<'_> {
     fn assign(&self, counts: Option<&[u32]>) -> Assignment {
         let mut assignment = Assignment::default();
         for (ix, pod_set) in self.workload.pod_sets.iter().enumerate() {
-            let needed = needed(self.workload, pod_set);
-            let count = counts.map_or(needed, |counts| counts[ix].min(needed));
+            let wanted = needed(self.workload, pod_set);
+            let count = counts.map_or(wanted, |counts| counts[ix].min(wanted));
             let requests = total(self.queue, pod_set, count);
             assignment.pod_sets.push(PodSetChoice { count, requests, ..PodSetChoice::default() });
         }
         for unit in units(self.workload) {
             let Some(choices) = self.assign_unit(&unit, &assignment) else {
-                unit.iter().for_each(|ix| assignment.pod_sets[*ix].failed = true);
+                for ix in unit {
+                    assignment.pod_sets[ix].failed = true;
+                }
                 return assignment;
             };
             for ix in unit {
@@ -247,7 +249,9 @@ impl Assigner<'_> {
         }
         let tried = (last + 1 != group.flavors.len()).then_some(last);
         let (_, mut choices) = best?;
-        choices.values_mut().for_each(|(choice, _)| choice.tried = tried);
+        for (choice, _) in choices.values_mut() {
+            choice.tried = tried;
+        }
         Some(choices)
     }
 

@@ -46,7 +46,9 @@ fn sorted(seeker: &Seeker<'_>, candidates: Vec<Uid>) -> BTreeMap<Name, Vec<Uid>>
     for uid in candidates {
         by_queue.entry(seeker.state.held[&uid].queue.clone()).or_default().push(uid);
     }
-    by_queue.values_mut().for_each(|uids| uids.sort_by(|a, b| seeker.candidate_order(a, b)));
+    for uids in by_queue.values_mut() {
+        uids.sort_by(|a, b| seeker.candidate_order(a, b));
+    }
     by_queue
 }
 

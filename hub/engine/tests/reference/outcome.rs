@@ -76,11 +76,6 @@ impl RoundPlan {
         }
         round
     }
-
-    /// Whether anything was decided.
-    pub(crate) fn acts(&self) -> bool {
-        !self.admitted.is_empty() || !self.evicted.is_empty()
-    }
 }
 
 fn pod_set(it: &PodSetAssignment) -> (Name, u32, BTreeMap<Name, (Name, i64)>) {

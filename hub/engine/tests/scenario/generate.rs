@@ -62,7 +62,7 @@ impl fmt::Debug for Scenario {
                 Fact::Namespace(_) | Fact::LocalQueue(_) => {}
                 Fact::ClusterQueue(queue) => writeln!(f, "{}", line(queue))?,
                 Fact::Cohort(it) => {
-                    writeln!(f, "{} in {:?} {} {:?}", it.name, it.parent, groups(&it.groups), it.weight)?
+                    writeln!(f, "{} in {:?} {} {:?}", it.name, it.parent, groups(&it.groups), it.weight)?;
                 }
                 Fact::Flavor(it) => writeln!(f, "{} {:?} {:?}", it.name, it.node_labels, it.taints)?,
                 other => writeln!(f, "{other:?}")?,
@@ -71,7 +71,7 @@ impl fmt::Debug for Scenario {
         for step in &self.steps {
             match step {
                 Step::Create(it) => {
-                    writeln!(f, "create {} in {} priority {}{}", it.key, it.queue, it.priority, pods(it))?
+                    writeln!(f, "create {} in {} priority {}{}", it.key, it.queue, it.priority, pods(it))?;
                 }
                 Step::Change(queue) => writeln!(f, "change {}", line(queue))?,
                 other => writeln!(f, "{other:?}")?,
@@ -92,7 +92,7 @@ fn line(it: &ClusterQueue) -> String {
 fn groups(groups: &[ResourceGroup]) -> String {
     let flavors = groups.iter().flat_map(|group| &group.flavors);
     let cells = flavors.flat_map(|it| it.quotas.iter().map(|quota| (Arc::clone(&it.flavor), quota)));
-    let limit = |limit: Option<Amount>| limit.map_or("-".to_owned(), |limit| limit.to_string());
+    let limit = |limit: Option<Amount>| limit.map_or_else(|| "-".to_owned(), |limit| limit.to_string());
     let text = |(flavor, it): (Arc<str>, &Quota)| {
         format!(" {flavor}/{}={}+{}/{}", it.resource, it.nominal, limit(it.borrowing), limit(it.lending))
     };
