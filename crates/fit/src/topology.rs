@@ -18,6 +18,7 @@ mod counter;
 mod counts;
 mod descend;
 mod field;
+mod optimal;
 mod place;
 mod replace;
 mod request;

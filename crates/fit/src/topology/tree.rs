@@ -119,6 +119,11 @@ impl Tree {
         self.domains.len().saturating_sub(1)
     }
 
+    /// Ordinals of the top level.
+    pub(super) fn top(&self) -> Range<u32> {
+        0..self.domains.first().map_or(0, |domains| ordinal(domains.len()))
+    }
+
     pub(super) fn domain(&self, level: usize, ix: u32) -> Option<&Domain> {
         self.domains.get(level)?.get(at(ix))
     }
@@ -161,8 +166,7 @@ impl Tree {
         if values.len() != self.domains.len() {
             return None;
         }
-        let top = ordinal(self.domains.first()?.len());
-        let mut found = (0..top, 0);
+        let mut found = (self.top(), 0);
         for (level, value) in values.iter().enumerate() {
             let range = found.0;
             let domains = self.domains.get(level)?.get(at(range.start)..at(range.end))?;

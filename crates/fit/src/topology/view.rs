@@ -70,6 +70,11 @@ impl<'a> View<'a> {
         view
     }
 
+    /// What fits in a domain above the leaves, from what fits in its children.
+    pub(super) fn combine(&self, level: usize, children: impl Iterator<Item = Count>) -> Count {
+        self.counts.counter.combine(level, children)
+    }
+
     fn patch(&self, level: usize) -> &[(u32, Count)] {
         self.patch.get(level).map_or(&[], Vec::as_slice)
     }
