@@ -69,6 +69,9 @@ use runs::Runs;
 use spoke::Spoke;
 use wakes::Wakes;
 
+/// The shortest time to the next look for the engine's sake, in milliseconds.
+const MIN_WAKE_MS: i64 = 100;
+
 /// What the operator of the hub sets, and who leads.
 #[derive(Clone, Debug)]
 pub struct BrainConfig {
@@ -171,7 +174,6 @@ pub struct Brain {
     ledger: Ledger,
     runs: Runs,
     spokes: BTreeMap<SpokeId, Spoke>,
-    /// UIDs of Clusters by name, to find the record of one that goes.
     catalog: Catalog,
     mirror: Mirror,
     world: World,
@@ -232,7 +234,9 @@ impl Brain {
 
     /// The monotonic time at which a [`Input::Tick`] is due even if nothing else happens.
     pub fn next_wake(&self) -> Option<Millis> {
-        let engine = self.world.next_wake().map(|wall| self.now.mono.plus(wall.since(self.now.wall).max(0)));
+        // A wake of the engine's that the last turn has not used up is no reason to spin.
+        let engine =
+            self.world.next_wake().map(|wall| self.now.mono.plus(wall.since(self.now.wall).max(MIN_WAKE_MS)));
         [self.wakes.first(), engine].into_iter().flatten().min()
     }
 

@@ -53,12 +53,22 @@ pub struct AdmissionFairSharing {
 }
 
 /// What shapes the state that a [`World`](crate::World) keeps; fixed for its life.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// How requests are computed.
     pub requests: RequestRules,
     /// Admission fair sharing, where it is on.
     pub admission_fair_sharing: Option<AdmissionFairSharing>,
+    /// Whether quota that a workload of a stopped LocalQueue gives back wakes those that wait for it. Kueue loses this
+    /// wake-up, because its manager does not know stopped LocalQueues; here it is on unless Kueue is to be followed to
+    /// the letter.
+    pub wake_on_drain: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { requests: RequestRules::default(), admission_fair_sharing: None, wake_on_drain: true }
+    }
 }
 
 /// The rules by which fair sharing finds victims [P-6], in the order they are tried.

@@ -1,3 +1,5 @@
+//! Tests of the transitions: the usual courses by hand, everything else by property.
+
 use fairlead_model::{Epoch, Reason};
 
 use super::*;

@@ -2,7 +2,7 @@
 //!
 //! The hub and the agents run as processes with the rights that the charts give them, not as administrators. Spokes
 //! are enrolled as users enrol them: the command that `kubectl fairlead join` prints is the command that is run. Each
-//! agent reaches the hub through a [`Proxy`], so that a test can cut its link.
+//! agent reaches the hub through a [`Proxy`](crate::proxy::Proxy), so that a test can cut its link.
 
 mod programs;
 mod spoke;

@@ -15,6 +15,7 @@ pub(crate) fn settings(config: &Value) -> Result<Settings, String> {
     Ok(Settings {
         requests: requests(config.get("resources").unwrap_or(&Value::Null))?,
         admission_fair_sharing: fair.map(admission_fair_sharing).transpose()?,
+        wake_on_drain: false,
     })
 }
 

@@ -114,6 +114,11 @@ impl Catalog {
         json::text(&queue.object.json, &["spec", "clusterQueue"]).map(Arc::from)
     }
 
+    /// Whether this ClusterQueue exists.
+    pub(crate) fn has_cluster_queue(&self, name: &str) -> bool {
+        self.cluster_queues.contains_key(&ObjectKey::new("", name))
+    }
+
     /// The checks that a ClusterQueue names.
     pub(crate) fn checks_of(&self, cluster_queue: &str) -> Vec<Arc<str>> {
         let path = ["spec", "admissionChecksStrategy", "admissionChecks"];

@@ -40,16 +40,17 @@ impl Brain {
                 let state = |status: &mut ClusterStatus| self.facts_of(spoke, generation, status);
                 let due = spoke.numbers_written.map(|at| at.plus(NUMBERS_MS));
                 let held_back = due.filter(|due| *due > self.now.mono);
-                let states = Self::change(&object, state);
-                let with_numbers = Self::change(&object, |status| {
+                if held_back.is_some() && Self::change(&object, state).is_none() {
+                    return self.look_again(Kind::Cluster, key, held_back);
+                }
+                // What is due anyway takes the numbers along.
+                let patch = Self::change(&object, |status| {
                     state(status);
                     self.numbers_of(spoke, status);
                 });
-                match (states, with_numbers, held_back) {
-                    // What is due anyway takes the numbers along.
-                    (Some(_), Some(patch), _) | (None, Some(patch), None) => Op::PatchStatus(patch),
-                    (None, Some(_), Some(due)) => return self.look_again(Kind::Cluster, key, Some(due)),
-                    (_, None, _) => return,
+                match patch {
+                    Some(patch) => Op::PatchStatus(patch),
+                    None => return,
                 }
             }
         };

@@ -9,6 +9,7 @@ use fairlead_model::{Millis, Reason, SpokeId};
 use super::Brain;
 use super::restore::grant_of;
 use super::run::{Excluded, Grant, Run};
+use crate::jobs::ManagedBy;
 use crate::mirror;
 
 /// First and longest time for which a spoke that refused a run is not asked again, in milliseconds.
@@ -20,11 +21,26 @@ impl Brain {
         let Some(base) = &run.base else {
             return;
         };
-        let fact = match workload_fact(run, base, self.now.mono) {
+        let fact = match workload_fact(run, base, self.hold_of(run), self.now.mono) {
             Some(fact) => Fact::Workload(Arc::new(fact)),
             None => Fact::WorkloadGone(base.uid.clone()),
         };
         self.absorb(fact);
+    }
+
+    /// Why a run must not be queued now, beside what the engine sees itself.
+    fn hold_of(&self, run: &Run) -> Option<Reason> {
+        if run.busy {
+            return Some(Reason::Busy);
+        }
+        if run.gated {
+            return Some(Reason::WaitingForAdmissionChecks);
+        }
+        // On the hub's own cluster nobody would run a Job that says Fairlead does.
+        let ours = run.job.as_ref().is_some_and(|job| job.view.managed_by == ManagedBy::Fairlead);
+        let queue = self.cluster_queue_of_run(run).filter(|queue| self.catalog.has_cluster_queue(queue));
+        let home = queue.is_some_and(|queue| self.catalog.dispatch_check(&queue).is_none());
+        (ours && home).then_some(Reason::InvalidJob)
     }
 
     /// Keeps a run away from a spoke for a while that doubles with each refusal.
@@ -73,7 +89,12 @@ impl Brain {
 }
 
 /// The engine's row of a run; none when the engine is to forget it.
-fn workload_fact(run: &Run, base: &fact::Workload, now: Millis) -> Option<fact::Workload> {
+fn workload_fact(
+    run: &Run,
+    base: &fact::Workload,
+    hold: Option<Reason>,
+    now: Millis,
+) -> Option<fact::Workload> {
     let workload = run.workload.as_ref();
     let finished = run.is_finished();
     let reservation = if finished { None } else { reservation_of(run) };
@@ -91,13 +112,6 @@ fn workload_fact(run: &Run, base: &fact::Workload, now: Millis) -> Option<fact::
         },
         at: Millis(condition.last_transition_time.0.as_millisecond()),
     });
-    let hold = if run.busy {
-        Some(Reason::Busy)
-    } else if run.gated {
-        Some(Reason::WaitingForAdmissionChecks)
-    } else {
-        None
-    };
     let mut fact = base.clone();
     fact.active = active;
     fact.finished = finished;

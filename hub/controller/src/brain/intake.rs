@@ -100,6 +100,7 @@ impl Brain {
                     Err(error) => (run.base.take(), Some(error.into())),
                 };
             }
+            run.gated = false;
             run.finished |= workload.is(WorkloadCondition::Finished);
             run.workload = Some(workload);
         });
@@ -122,7 +123,6 @@ impl Brain {
 
     fn other_seen(&mut self, object: &Object) {
         let (kind, key) = (object.kind, &object.key);
-        let drained = self.drains(kind, key);
         // Our own status writes come back too; they change nothing else.
         let same_spec = self.catalog.kept_mut(kind, key).is_some_and(|kept| {
             let mark = |object: &Object| {
@@ -138,9 +138,6 @@ impl Brain {
         }
         for fact in self.mirror.upsert(object) {
             self.absorb(fact);
-        }
-        if drained != self.drains(kind, key) {
-            self.touch_queue(kind, key);
         }
         self.related_changed(kind, key);
     }
@@ -170,6 +167,14 @@ impl Brain {
                 let in_it = |id: &RunId| self.runs.get(id).is_some_and(|run| run.key.namespace == key.name);
                 self.dirty.extend(there.into_iter().filter(|id| in_it(id)));
             }
+            Kind::ClusterQueue | Kind::LocalQueue => {
+                self.touch_queue(kind, key);
+                self.touch_dependent_statuses(kind, key);
+            }
+            Kind::AdmissionCheck => {
+                self.dirty.extend(self.runs.ids().cloned());
+                self.touch_dependent_statuses(kind, key);
+            }
             _ => self.touch_dependent_statuses(kind, key),
         }
     }
@@ -186,13 +191,17 @@ impl Brain {
     }
 }
 
-/// The run that a Workload belongs to, and the name of its Job.
+/// The run that a Workload belongs to, and the name of its Job: by its owner, or, where that was taken off, by the label
+/// and annotation that it got at birth.
 fn owner_of(object: &Object) -> Option<(RunId, ObjectKey)> {
-    let owner = json::list(&object.json, &["metadata", "ownerReferences"]).iter().find(|owner| {
+    let mut owners = json::list(&object.json, &["metadata", "ownerReferences"]).iter();
+    let owner = owners.find(|owner| {
         json::flag(owner, &["controller"]) && json::text(owner, &["kind"]) == Some(crate::jobs::view::GVK.2)
-    })?;
-    let uid = json::text(owner, &["uid"])
-        .or_else(|| json::text(&object.json, &["metadata", "labels", labels::JOB_UID]))?;
-    let name = json::text(owner, &["name"])?;
+    });
+    let born = |field: &str, key: &str| json::text(&object.json, &["metadata", field, key]);
+    let (uid, name) = match owner {
+        Some(owner) => (json::text(owner, &["uid"])?, json::text(owner, &["name"])?),
+        None => (born("labels", labels::JOB_UID)?, born("annotations", labels::JOB_OWNER_NAME)?),
+    };
     Some((RunId::new(uid), ObjectKey::new(Arc::clone(&object.key.namespace), name)))
 }

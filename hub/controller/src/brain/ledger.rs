@@ -132,6 +132,11 @@ impl Slot {
         self.base = base;
     }
 
+    /// Makes nothing of it until then.
+    pub(crate) const fn block(&mut self, until: Millis) {
+        self.blocked_until = Some(until);
+    }
+
     /// Whether it holds an operation whose outcome may have happened already, unseen.
     pub(crate) const fn is_uncertain(&self) -> bool {
         self.op.is_some() || self.unsettled
@@ -161,6 +166,10 @@ impl Slot {
         let read = verb == Verb::Read;
         self.op = None;
         match outcome {
+            // The API server stored nothing new: what is wanted does not survive there. Trying at once would spin.
+            Outcome::Done(object) if verb == Verb::Write && (1..=self.base).contains(&object.version) => {
+                self.fail_after(true, now);
+            }
             Outcome::Done(_) => *self = Self::default(),
             Outcome::NotFound if read => *self = Self::default(),
             Outcome::Conflict => {

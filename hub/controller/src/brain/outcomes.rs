@@ -7,6 +7,9 @@ use super::ledger::{Purpose, Verb};
 use crate::jobs::json;
 use crate::ports::{Kind, Object, OpId, Outcome, Version};
 
+/// How long to wait for a name that somebody else's Workload has, in milliseconds.
+const TAKEN_MS: i64 = 5_000;
+
 impl Brain {
     /// Takes in the outcome of one operation. The object that comes with it is a fact like any other, so nothing
     /// waits for the watch to repeat it.
@@ -42,9 +45,14 @@ impl Brain {
     fn workload_outcome(&mut self, id: &RunId, outcome: &Outcome, verb: Verb) {
         self.absorb_done(outcome, verb);
         let now = self.now.mono;
-        let lost = self.with_run(id, |_, run| {
+        let lost = self.with_run(id, |brain, run| {
             let known = run.workload.as_ref().map_or(0, |workload| workload.version);
             run.workload_slot.settle(outcome, verb, known, now);
+            if let (Outcome::Done(object), Verb::Read, None) = (outcome, verb, &run.workload) {
+                // Somebody else's Workload has the name that ours would get.
+                run.workload_slot.block(now.plus(TAKEN_MS));
+                brain.warn(format!("Workload {} is in the way of {}'s", object.key, run.key));
+            }
             if verb == Verb::Read && matches!(outcome, Outcome::NotFound) {
                 run.workload.clone()
             } else {

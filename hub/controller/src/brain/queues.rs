@@ -135,16 +135,9 @@ impl Brain {
                     self.sums.touch(Kind::LocalQueue, local);
                 }
             }
-            Kind::LocalQueue => self.recount_queue(key),
             Kind::AdmissionCheck | Kind::ResourceFlavor | Kind::PlacementPolicy => self.touch_all_statuses(),
             _ => {}
         }
-    }
-
-    /// A LocalQueue appeared, changed or went: its runs may count for another ClusterQueue.
-    fn recount_queue(&mut self, key: &ObjectKey) {
-        let runs: Vec<_> = self.runs.by_queue.get(key).into_iter().flatten().cloned().collect();
-        self.dirty.extend(runs);
     }
 
     /// Looks again at every status.
@@ -188,13 +181,13 @@ impl Brain {
                 if let Some(patch) = self.label_patch(&object) {
                     Op::Patch(patch)
                 } else {
-                    let Some(patch) = self.status_patch(&object) else {
-                        return;
-                    };
                     let due = written.map(|written| written.plus(PAUSE_MS));
                     if due.is_some_and(|due| due > self.now.mono) {
                         return self.look_again(kind, key, due);
                     }
+                    let Some(patch) = self.status_patch(&object) else {
+                        return;
+                    };
                     Op::PatchStatus(patch)
                 }
             }

@@ -21,7 +21,7 @@ impl Brain {
     pub(crate) fn spoke_event(&mut self, id: &SpokeId, event: SpokeEvent) {
         let now = self.now;
         let spoke = self.spoke_mut(id);
-        spoke.silent = false;
+        let was_silent = std::mem::replace(&mut spoke.silent, false);
         match event {
             SpokeEvent::Connected { versions, clock_offset_ms, certificate_expires } => {
                 spoke.connected = true;
@@ -34,11 +34,19 @@ impl Brain {
                 spoke.certificate_expires = Some(certificate_expires);
                 self.lift_exclusions(id, |_| true);
             }
-            SpokeEvent::Observed(placement, observation) => self.entry_seen(id, placement, observation),
+            // The frequent ones say nothing about the spoke itself, but that it answers again.
+            SpokeEvent::Observed(placement, observation) => {
+                self.entry_seen(id, placement, observation);
+                if !was_silent {
+                    return;
+                }
+            }
             SpokeEvent::Forgotten(placement) => {
                 spoke.entries.remove(&placement);
                 self.lift_exclusions(id, |reason| reason == Reason::Busy);
-                return;
+                if !was_silent {
+                    return;
+                }
             }
             SpokeEvent::InventoryComplete => self.inventory_complete(id),
             SpokeEvent::Report(report) => self.reported(id, report),

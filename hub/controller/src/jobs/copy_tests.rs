@@ -1,3 +1,5 @@
+//! Tests of the copy sent to a spoke.
+
 use serde_json::json;
 
 use super::*;

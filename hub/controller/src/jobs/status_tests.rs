@@ -1,3 +1,5 @@
+//! Tests of the mirrored status.
+
 use serde_json::json;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Tests of the Workload made from a Job.
+
 use serde_json::json;
 
 use super::*;

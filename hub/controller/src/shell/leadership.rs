@@ -14,8 +14,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 const HUB_STATES: Resource = Resource::new("fairlead.dev", "v1alpha1", "hubstates", false);
-/// How often the term is tried to be raised before the lease would run short.
-const ATTEMPTS: u32 = 3;
+/// How long raising the term is tried: the lease must outlast it and the wait that follows.
+const PATIENCE_MS: i64 = 4_000;
 
 /// This process leads.
 #[derive(Debug)]
@@ -76,44 +76,67 @@ async fn show(store: &Store, identity: &str) {
 
 /// Raises the term by compare-and-set. A write whose outcome is unknown is settled by reading.
 async fn raise_term(store: &Store) -> Result<Leadership, LeadError> {
-    let nonce = entropy::token()?;
-    let mut trouble = String::new();
-    for _ in 0..ATTEMPTS {
-        let (wanted, op) = match execute(store, &Op::Get).await {
-            Outcome::Done(found) => {
-                let current = read(&found).map_err(LeadError::Term)?;
-                if current.nonce == nonce {
-                    return Ok(Leadership::from(&current));
-                }
-                let wanted = next(Some(&current), &nonce);
-                let patch = json!({
-                    "metadata": {"resourceVersion": found.version.to_string()},
-                    "spec": HubStateSpec::from(&wanted),
-                });
-                (wanted, Op::Patch(patch))
-            }
-            Outcome::NotFound => {
-                let wanted = next(None, &nonce);
-                let create = Op::Create(fresh(&wanted));
-                (wanted, create)
-            }
-            other => {
-                trouble = describe(other);
-                continue;
-            }
+    let (nonce, begin) = (entropy::token()?, clock::now().mono);
+    loop {
+        let why = match attempt(store, &nonce).await {
+            Ok(leadership) => return Ok(leadership),
+            Err(Attempt::Never(why)) => return Err(LeadError::Term(why)),
+            Err(Attempt::Again(why)) => why,
         };
-        match execute(store, &op).await {
-            Outcome::Done(written) if read(&written).is_ok_and(|spec| Leadership::from(&spec) == wanted) => {
-                return Ok(wanted);
-            }
-            Outcome::Done(_) => {
-                return Err(LeadError::Term("the API server did not store it as sent".to_owned()));
-            }
-            other => trouble = describe(other),
+        if clock::now().mono.since(begin) >= PATIENCE_MS {
+            return Err(LeadError::Term(why));
         }
-        warn!(trouble, "could not raise the term");
+        warn!(why, "could not raise the term yet");
+        tokio::time::sleep(Duration::from_millis(20 + entropy::below(80))).await;
     }
-    Err(LeadError::Term(trouble))
+}
+
+/// Why one attempt to raise the term failed.
+enum Attempt {
+    /// Another may succeed.
+    Again(String),
+    /// None will.
+    Never(String),
+}
+
+impl From<Outcome> for Attempt {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Refused { .. } => Self::Never(describe(outcome)),
+            Outcome::Done(_)
+            | Outcome::Conflict
+            | Outcome::AlreadyExists
+            | Outcome::NotFound
+            | Outcome::Unknown(_) => Self::Again(describe(outcome)),
+        }
+    }
+}
+
+async fn attempt(store: &Store, nonce: &str) -> Result<Leadership, Attempt> {
+    let (wanted, op) = match execute(store, &Op::Get).await {
+        Outcome::Done(found) => {
+            let current = read(&found).map_err(Attempt::Never)?;
+            if current.nonce == nonce {
+                return Ok(Leadership::from(&current));
+            }
+            let wanted = next(Some(&current), nonce);
+            let op = Op::Patch(replacement(&wanted, found.version));
+            (wanted, op)
+        }
+        Outcome::NotFound => {
+            let wanted = next(None, nonce);
+            let op = Op::Create(fresh(&wanted));
+            (wanted, op)
+        }
+        other => return Err(other.into()),
+    };
+    match execute(store, &op).await {
+        Outcome::Done(written) if read(&written).is_ok_and(|spec| Leadership::from(&spec) == wanted) => {
+            Ok(wanted)
+        }
+        Outcome::Done(_) => Err(Attempt::Never("the API server did not store it as sent".to_owned())),
+        other => Err(other.into()),
+    }
 }
 
 /// The leadership that follows the stored one.
@@ -123,6 +146,10 @@ fn next(current: Option<&HubStateSpec>, nonce: &str) -> Leadership {
         term: Term(current.map_or(1, |state| state.term.saturating_add(1))),
         nonce: Nonce(nonce.into()),
     }
+}
+
+fn replacement(leadership: &Leadership, version: u64) -> Value {
+    json!({"metadata": {"resourceVersion": version.to_string()}, "spec": HubStateSpec::from(leadership)})
 }
 
 fn fresh(leadership: &Leadership) -> Value {

@@ -9,7 +9,7 @@ use super::assign::Assigner;
 use super::entry::{Assignment, Entry, Mode, Target};
 use super::explain;
 use super::overlay::Overlay;
-use crate::fact::CheckPhase;
+use crate::fact::{CheckPhase, PodSet};
 use crate::memory::Requeue;
 use crate::names::{CqIx, RowIx};
 use crate::plan::{Head, Outcome};
@@ -59,15 +59,44 @@ impl<'w> Round<'w> {
 
     /// The full size if it fits or can preempt, else the largest part that does [F-9].
     pub(crate) fn best_assignment(&self, assigner: &Assigner<'_, 'w>) -> (Assignment, Vec<Target>) {
-        let full = assigner.assign(None);
-        match full.mode() {
-            Mode::Fit | Mode::Deferred => (full, Vec::new()),
-            Mode::NoFit => (full, Vec::new()),
-            Mode::Preempt => {
-                let targets = self.find_targets(assigner, &full);
-                (full, targets)
+        let (full, targets) = self.with_targets(assigner, None);
+        if full.mode() >= Mode::Deferred || !targets.is_empty() {
+            return (full, targets);
+        }
+        self.largest_part(assigner).unwrap_or((full, targets))
+    }
+
+    fn with_targets(&self, assigner: &Assigner<'_, 'w>, counts: Option<&[u32]>) -> (Assignment, Vec<Target>) {
+        let assignment = assigner.assign(counts);
+        let needs = assignment.mode() == Mode::Preempt;
+        let targets = if needs { self.find_targets(assigner, &assignment) } else { Vec::new() };
+        (assignment, targets)
+    }
+
+    /// Searches by halves for the smallest reduction with which a workload fits or can preempt. It takes feasibility to
+    /// grow with the reduction, as Kueue does (quirk 9).
+    fn largest_part(&self, assigner: &Assigner<'_, 'w>) -> Option<(Assignment, Vec<Target>)> {
+        let pod_sets = &assigner.row.fact.pod_sets;
+        let reducible = |pod_set: &PodSet| pod_set.min_count.map_or(0, |least| pod_set.count.saturating_sub(least));
+        let total: u32 = pod_sets.iter().map(reducible).fold(0, u32::saturating_add);
+        if total == 0 {
+            return None;
+        }
+        let (mut low, mut high) = (0, total.saturating_add(1));
+        let mut best = None;
+        while low < high {
+            let middle = low.midpoint(high);
+            let counts: Vec<u32> =
+                pod_sets.iter().map(|pod_set| reduced(pod_set.count, reducible(pod_set), (middle, total))).collect();
+            let found = self.with_targets(assigner, Some(&counts));
+            if found.0.mode() >= Mode::Deferred || !found.1.is_empty() {
+                best = Some(found);
+                high = middle;
+            } else {
+                low = middle.saturating_add(1);
             }
         }
+        best
     }
 
     /// Tells of workloads that are in no queue, once per change.
@@ -138,6 +167,12 @@ impl<'w> Round<'w> {
     pub(crate) fn root_of(&self, queue_ix: CqIx, queue: &Queue) -> Arc<str> {
         self.world.tree_of(queue_ix).map_or_else(|| Arc::clone(&queue.name), |(_, _, tree)| tree.root_name())
     }
+}
+
+/// A pod set's count at one step of the reduction.
+fn reduced(count: u32, reducible: u32, (step, of): (u32, u32)) -> u32 {
+    let share = u64::from(reducible).saturating_mul(u64::from(step)).checked_div(u64::from(of)).unwrap_or(0);
+    count.saturating_sub(u32::try_from(share).unwrap_or(u32::MAX))
 }
 
 impl crate::world::World {

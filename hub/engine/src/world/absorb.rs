@@ -334,12 +334,19 @@ impl World {
         }
     }
 
+    /// Whether a workload's LocalQueue exists and is not stopped.
+    fn has_open_local(&self, ix: RowIx) -> bool {
+        let Some(row) = self.row(ix) else { return false };
+        let key = ObjectKey::new(Arc::clone(&row.fact.key.namespace), Arc::clone(&row.fact.queue));
+        self.locals.get(&key).is_some_and(|local| local.stop == StopPolicy::None)
+    }
+
     /// Wakes the tree of a queue if a workload holds less there, or less room on its spoke, than it did.
     fn wake_if_less(&mut self, ix: RowIx, before: &Held) {
         let now = self.row(ix).and_then(|row| row.held.as_deref());
         let as_much = now.is_some_and(|now| now.queue == before.queue && now.usage == before.usage);
         let as_placed = now.is_some_and(|now| now.reservation.spoke == before.reservation.spoke);
-        if !as_much {
+        if !as_much && (self.settings.wake_on_drain || self.has_open_local(ix)) {
             self.wake(before.queue);
         }
         if !as_placed && before.reservation.spoke.is_some() {

@@ -39,6 +39,7 @@ impl World {
         let spoke = held.reservation.spoke.clone();
         if let Some(queue) = self.queue_mut(queue) {
             queue.held.insert(ix);
+            queue.generation = queue.generation.saturating_add(1);
         }
         if let Some(row) = self.row_mut(ix) {
             row.place = Place::Held(queue);

@@ -49,7 +49,7 @@ async fn expired(fleet: &Fleet) -> Result<()> {
     let stored =
         secrets.get(&name).await?.data.and_then(|mut data| data.remove("record")).context("the record")?;
     let mut record: Value = serde_json::from_slice(&stored.0)?;
-    record["expires_at"] = json!(1);
+    record["expiresAt"] = json!(1);
     let patch = json!({"data": {"record": BASE64_STANDARD.encode(record.to_string())}});
     secrets.patch(&name, &kube::api::PatchParams::default(), &kube::api::Patch::Merge(patch)).await?;
     refused(fleet, "join-expired", &args, "TokenExpired").await

@@ -124,3 +124,40 @@ fn a_missing_priority_class_is_named_and_waited_for() {
     assert_eq!(hub.workload("train")["spec"]["priority"], 100);
     assert!(hub.is("train", "Admitted"));
 }
+
+#[test]
+fn a_job_for_fairlead_in_a_home_queue_is_held_until_the_queue_is_federated() {
+    let mut hub = Hub::empty();
+    for object in crate::brain::testing::queue_set("cq", "8", false) {
+        hub.apply(object);
+    }
+    hub.join("east");
+    hub.submit("train", "1");
+    assert_eq!(hub.why("train"), ("Misconfigured".into(), "InvalidJob".into()));
+    assert_eq!(hub.job("train")["spec"]["suspend"], true);
+    let mut queue = hub.api.get(Kind::ClusterQueue, "", "cq").unwrap();
+    queue["spec"]["admissionChecksStrategy"] = json!({"admissionChecks": [{"name": "dispatch"}]});
+    hub.apply((Kind::ClusterQueue, queue));
+    hub.settle();
+    assert_eq!(hub.cluster_of("train"), "east");
+}
+
+#[test]
+fn a_foreign_workload_of_the_same_name_is_left_alone_and_waited_for() {
+    let mut hub = Hub::with_spokes(&["east"]);
+    let (kind, mut json) = job("train", "1");
+    json["metadata"]["uid"] = json!("uid-of-the-job");
+    let name = crate::jobs::workload::name_of("train", "uid-of-the-job");
+    hub.apply((
+        Kind::Workload,
+        json!({"metadata": {"name": name, "namespace": "team"}, "spec": {"podSets": []}}),
+    ));
+    hub.apply((kind, json));
+    hub.settle();
+    let from = hub.log.len();
+    hub.advance(20_000);
+    assert!(hub.log.len() - from < 60, "it waits between two looks");
+    hub.delete(Kind::Workload, "team", &name);
+    hub.advance(6_000);
+    assert!(hub.is("train", "Admitted"));
+}

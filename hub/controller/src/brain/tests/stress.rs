@@ -36,14 +36,13 @@ struct Storm {
     ways: BTreeMap<String, VecDeque<Input>>,
     /// What is on its way to a spoke.
     orders: BTreeMap<SpokeId, VecDeque<(PlacementId, Option<Command>)>>,
-    calm: bool,
 }
 
 impl Storm {
     fn new(seed: u64) -> Self {
         let hub = Hub::with_spokes(&SPOKES);
         let dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0x5DEE_CE66);
-        Self { hub, dice, ways: BTreeMap::new(), orders: BTreeMap::new(), calm: false }
+        Self { hub, dice, ways: BTreeMap::new(), orders: BTreeMap::new() }
     }
 
     fn gather(&mut self) {
@@ -240,7 +239,6 @@ impl Storm {
 
     /// Everything works again, and every copy ends in time.
     fn heal(&mut self) {
-        self.calm = true;
         self.hub.api.faults.clear();
         for name in SPOKES {
             let spoke = self.hub.spoke(name);
@@ -270,8 +268,21 @@ impl Storm {
                     None => {}
                 }
             }
+            if self.is_done() {
+                return;
+            }
             self.pass(5_000);
         }
+    }
+
+    /// Whether every job has ended and nothing is being deleted any more.
+    fn is_done(&self) -> bool {
+        let workloads = self.hub.api.all(Kind::Workload);
+        let jobs = self.hub.api.all(Kind::Job);
+        let ended = |job: &Value| crate::jobs::JobView::of(job).finished;
+        jobs.iter().all(ended)
+            && workloads.len() == jobs.len()
+            && self.hub.api.all(Kind::Tombstone).is_empty()
     }
 
     /// What must hold in the end.
@@ -315,6 +326,14 @@ fn play(seed: u64) -> usize {
     }
     storm.heal();
     storm.check_end();
+    if std::env::var("FAIRLEAD_FIRST_SEED").is_ok() {
+        let started: usize = storm.hub.spokes.values().map(|spoke| spoke.started.len()).sum();
+        eprintln!(
+            "seed {seed}: {} effects, {started} starts, {} events",
+            storm.hub.log.len(),
+            storm.hub.api.all(Kind::Event).len()
+        );
+    }
     storm.hub.log.len()
 }
 
