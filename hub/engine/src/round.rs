@@ -43,8 +43,7 @@ pub(crate) fn run(world: &World, policy: &Policy, budget: Budget, plan: &mut Pla
     let round = Round { world, policy, now: plan.at, number: plan.rounds };
     let base = Overlay::new(world);
     let (entries, cut) = round.nominate(&base, budget, plan);
-    let ordered = round.ordered(entries, &base);
-    let acted = process::process(&round, ordered, plan);
+    let acted = process::process(&round, round.line_up(entries), plan);
     plan.rounds = plan.rounds.saturating_add(1);
     plan.quiet = !acted && !cut;
 }

@@ -1,25 +1,167 @@
 //! The order in which the entries of a round are handled [S-2], [S-3].
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
+use std::collections::BTreeMap;
+
+use fairlead_model::{Millis, Uid};
 
 use super::Round;
 use super::entry::Entry;
 use super::overlay::Overlay;
+use super::share::Share;
+use crate::quota::{NodeIx, Tree};
 use crate::world::rows::order_time;
 
-impl<'w> Round<'w> {
-    /// Entries in the order of handling. Trees do not affect each other; the order between them is that of the keys.
-    pub(crate) fn ordered(&self, mut entries: Vec<Entry>, _base: &Overlay<'w>) -> Vec<Entry> {
-        entries.sort_by_cached_key(|entry| self.classical_key(entry));
-        entries
+/// What is left to handle in a round.
+#[derive(Debug)]
+pub(crate) enum Line {
+    /// In a fixed order, the last one first.
+    Fixed(Vec<Entry>),
+    /// By a tournament that is held anew before each entry, tree by tree.
+    Fair(BTreeMap<u32, Vec<Entry>>),
+}
+
+/// What an entry is ordered by among equals of its cohort.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Merit {
+    /// Higher first.
+    priority: Reverse<i64>,
+    /// Older first.
+    time: Millis,
+    /// The last tie.
+    uid: Option<Uid>,
+}
+
+/// An entry on its way up a tournament.
+#[derive(Clone, Copy, Debug)]
+struct Contender {
+    /// Position in the tree's list.
+    position: usize,
+    /// It would borrow.
+    borrows: bool,
+    /// The child of the cohort at hand through which it comes, with its share.
+    share: Share,
+}
+
+impl Round<'_> {
+    /// Lines the entries up. Trees do not affect each other.
+    pub(crate) fn line_up(&self, mut entries: Vec<Entry>) -> Line {
+        if self.policy.fair_sharing.is_none() {
+            entries.sort_by_cached_key(|entry| (!entry.second_pass, entry.assignment.borrow, self.merit(entry)));
+            entries.reverse();
+            return Line::Fixed(entries);
+        }
+        let mut trees: BTreeMap<u32, Vec<Entry>> = BTreeMap::new();
+        for entry in entries {
+            trees.entry(entry.tree).or_default().push(entry);
+        }
+        Line::Fair(trees)
     }
 
-    /// Second pass, then the lower borrow level, the higher priority, the older, the uid.
-    fn classical_key(&self, entry: &Entry) -> impl Ord + use<> {
+    fn merit(&self, entry: &Entry) -> Merit {
         let fact = self.world.row(entry.row).map(|row| &row.fact);
-        let priority = fact.map_or(0, |fact| fact.priority);
-        let time = fact.map(|fact| order_time(fact)).unwrap_or_default();
-        let uid = fact.map(|fact| fact.uid.clone());
-        (!entry.second_pass, entry.assignment.borrow, Reverse(priority), time, uid)
+        Merit {
+            priority: Reverse(fact.map_or(0, |fact| fact.priority)),
+            time: fact.map(|fact| order_time(fact)).unwrap_or_default(),
+            uid: fact.map(|fact| fact.uid.clone()),
+        }
+    }
+
+    /// The winner of a tree's tournament in the present state: entries that hold quota already, then at each cohort
+    /// those that would not borrow, the lower share with the entry counted in, the higher priority, the older.
+    fn winner(&self, tree_ix: u32, entries: &[Entry], state: &Overlay<'_>) -> Option<usize> {
+        if let Some(second) = entries.iter().position(|entry| entry.second_pass) {
+            return Some(second);
+        }
+        let tree = state.tree(tree_ix)?;
+        let paths: Vec<BTreeMap<NodeIx, Share>> =
+            entries.iter().map(|entry| self.shares_along(tree, tree_ix, entry, state)).collect();
+        let borrows: Vec<bool> = entries.iter().map(|entry| would_borrow(tree, tree_ix, entry, state)).collect();
+        let mut at_node: BTreeMap<NodeIx, Contender> = BTreeMap::new();
+        for (position, entry) in entries.iter().enumerate() {
+            let borrows = borrows.get(position).copied().unwrap_or(false);
+            let share = paths.get(position).and_then(|path| path.get(&entry.node)).copied().unwrap_or_default();
+            let one = Contender { position, borrows, share };
+            let current = at_node.entry(entry.node).or_insert(one);
+            if self.is_ahead(&one, current, entries) {
+                *current = one;
+            }
+        }
+        // Children stand behind their parents, so one pass from the back settles each node after all below it.
+        for node in (1..tree.nodes.len()).rev().map(crate::names::next) {
+            let (Some(mut one), Some(parent)) = (at_node.get(&node).copied(), tree.parent(node)) else { continue };
+            one.share = paths.get(one.position).and_then(|path| path.get(&node)).copied().unwrap_or_default();
+            let up = |contender: &Contender| Contender { share: one.share, ..*contender };
+            match at_node.get(&parent) {
+                Some(current) if !self.is_ahead(&up(&one), current, entries) => {}
+                _ => {
+                    at_node.insert(parent, one);
+                }
+            }
+        }
+        at_node.get(&0).map(|winner| winner.position)
+    }
+
+    /// Whether `a` is handled before `b` at their common cohort.
+    fn is_ahead(&self, a: &Contender, b: &Contender, entries: &[Entry]) -> bool {
+        let merit = |contender: &Contender| entries.get(contender.position).map(|entry| self.merit(entry));
+        let order = a.borrows.cmp(&b.borrows).then_with(|| a.share.cmp(&b.share));
+        order.then_with(|| merit(a).cmp(&merit(b))) == Ordering::Less
+    }
+
+    /// The share of each node from the entry's queue up to below the root, with the entry's usage added.
+    fn shares_along(
+        &self,
+        tree: &Tree,
+        tree_ix: u32,
+        entry: &Entry,
+        state: &Overlay<'_>,
+    ) -> BTreeMap<NodeIx, Share> {
+        let mut plane = state.plane(tree_ix).to_vec();
+        for (fr, amount) in &entry.assignment.usage {
+            if let Some(col) = tree.column(*fr) {
+                tree.add_usage(&mut plane, entry.node, col, *amount);
+            }
+        }
+        let mut shares = BTreeMap::new();
+        let mut cursor = Some(entry.node);
+        while let Some(node) = cursor {
+            shares.insert(node, Share::of(tree, &self.world.names, &plane, node));
+            cursor = tree.parent(node);
+        }
+        shares
+    }
+}
+
+/// Whether the entry's queue would borrow any flavor-resource that it requests.
+fn would_borrow(tree: &Tree, tree_ix: u32, entry: &Entry, state: &Overlay<'_>) -> bool {
+    let plane = state.plane(tree_ix);
+    entry.assignment.usage.iter().any(|(fr, amount)| {
+        tree.column(*fr).is_some_and(|col| tree.borrowing_with(plane, entry.node, col, *amount))
+    })
+}
+
+impl Line {
+    /// Takes the next entry.
+    pub(crate) fn pop(&mut self, round: &Round<'_>, state: &Overlay<'_>) -> Option<Entry> {
+        match self {
+            Self::Fixed(entries) => entries.pop(),
+            Self::Fair(trees) => {
+                let mut first = trees.first_entry()?;
+                let winner = round.winner_of(*first.key(), first.get(), state);
+                let entry = first.get_mut().swap_remove(winner);
+                if first.get().is_empty() {
+                    first.remove();
+                }
+                Some(entry)
+            }
+        }
+    }
+}
+
+impl Round<'_> {
+    /// The position of the winner; the first entry if a tree has vanished.
+    fn winner_of(&self, tree: u32, entries: &[Entry], state: &Overlay<'_>) -> usize {
+        self.winner(tree, entries, state).unwrap_or(0).min(entries.len().saturating_sub(1))
     }
 }

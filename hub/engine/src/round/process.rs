@@ -10,6 +10,7 @@ use super::Round;
 use super::assign::Assigner;
 use super::entry::{Assignment, Entry, Mode};
 use super::explain;
+use super::order::Line;
 use super::overlay::Overlay;
 use crate::Plan;
 use crate::fact::{PodSetAssignment, QueueingStrategy, VictimPolicy};
@@ -30,10 +31,10 @@ struct Progress<'r, 'w> {
 }
 
 /// Handles the entries in their order; true when anything changed.
-pub(crate) fn process(round: &Round<'_>, entries: Vec<Entry>, plan: &mut Plan) -> bool {
+pub(crate) fn process(round: &Round<'_>, mut line: Line, plan: &mut Plan) -> bool {
     let state = Overlay::new(round.world);
     let mut progress = Progress { round, state, gone: BTreeSet::new(), plan, acted: false };
-    for entry in entries {
+    while let Some(entry) = line.pop(round, &progress.state) {
         progress.handle(entry);
     }
     progress.acted

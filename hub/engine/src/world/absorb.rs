@@ -306,6 +306,7 @@ impl World {
         let old = Arc::clone(&row.fact);
         let place = row.place;
         let stays_parked = matches!(place, Place::Parked(_)) && same_attempt(&old, &fact);
+        let reclaims = old.reclaimable != fact.reclaimable;
         let wakes = old.priority != fact.priority || (old.active && !fact.active);
         self.unqueue(ix);
         let held = self.release(ix);
@@ -331,6 +332,9 @@ impl World {
         }
         if let Some(held) = held {
             self.wake_if_less(ix, &held);
+            if reclaims {
+                self.wake(held.queue);
+            }
         }
     }
 
