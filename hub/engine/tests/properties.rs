@@ -15,11 +15,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use fairlead_engine::fact::{Reservation, Workload};
-use fairlead_engine::{Admission, Budget, Fact, Plan, decide};
+use fairlead_engine::{Admission, Budget, Fact, Plan, Policy, decide};
 use fairlead_model::{Millis, Uid};
 use proptest::prelude::*;
 
-use scenario::{Scenario, Scope, Stage, Step, scenario, told, usage};
+use scenario::{Scenario, Scope, Stage, Step, lone_queue, preempting, scenario, told, usage, workload};
 
 /// Plays a whole scenario, comparing every round with the reference.
 fn play(scenario: &Scenario) {
@@ -239,4 +239,35 @@ fn all_facts(scenario: &Scenario) -> Vec<Fact> {
         Step::Finish(_) | Step::Delete(_) | Step::Change(_) | Step::Rounds(_) => None,
     });
     scenario.setup.iter().cloned().chain(created).collect()
+}
+
+/// [P-1] One case in full: the owner of quota takes it back from who borrows it, and gets it in the round after.
+#[test]
+#[ignore = "the engine has no preemption yet"]
+fn the_owner_of_quota_takes_it_back_from_a_borrower() {
+    let mut owner = lone_queue("owner", Some("c"), 5);
+    if let Some(Fact::ClusterQueue(queue)) = owner.get_mut(2) {
+        queue.preemption = preempting();
+    }
+    let setup = owner.into_iter().chain(lone_queue("borrower", Some("c"), 0)).collect();
+    let create = |name, queue, age| Step::Create(workload(name, queue, (0, age), 5));
+    let steps = vec![
+        create("lent", "borrower", 1),
+        Step::Rounds(true),
+        create("own", "owner", 2),
+        Step::Rounds(true),
+    ];
+    let scenario = Scenario { policy: Policy::default(), setup, steps };
+    play(&scenario);
+    let mut stage = Stage::set(&scenario);
+    let mut seen = Vec::new();
+    for step in &scenario.steps {
+        stage.step(step, &mut |_, plan| {
+            seen.extend(plan.admissions.iter().map(|it| format!("admit {}", it.key.name)));
+            seen.extend(
+                plan.evictions.iter().map(|it| format!("evict {} {}", it.key.name, it.cause.token())),
+            );
+        });
+    }
+    assert_eq!(seen, ["admit lent", "evict lent InCohortReclamation", "admit own"]);
 }

@@ -9,7 +9,7 @@ use super::Round;
 use super::entry::Entry;
 use super::overlay::Overlay;
 use super::share::Share;
-use crate::quota::{NodeIx, Tree};
+use crate::quota::{Col, NodeIx, Tree};
 use crate::world::rows::order_time;
 
 /// What is left to handle in a round.
@@ -32,15 +32,21 @@ struct Merit {
     uid: Option<Uid>,
 }
 
+/// What a node would come to with an entry's usage added.
+#[derive(Clone, Copy, Debug, Default)]
+struct Claim {
+    /// It would borrow some flavor-resource that the entry requests.
+    borrows: bool,
+    share: Share,
+}
+
 /// An entry on its way up a tournament.
 #[derive(Clone, Copy, Debug)]
 struct Contender {
     /// Position in the tree's list.
     position: usize,
-    /// It would borrow.
-    borrows: bool,
-    /// The child of the cohort at hand through which it comes, with its share.
-    share: Share,
+    /// Of the child of the cohort at hand through which it comes.
+    claim: Claim,
 }
 
 impl Round<'_> {
@@ -74,29 +80,27 @@ impl Round<'_> {
             return Some(second);
         }
         let tree = state.tree(tree_ix)?;
-        let paths: Vec<BTreeMap<NodeIx, Share>> =
-            entries.iter().map(|entry| self.shares_along(tree, tree_ix, entry, state)).collect();
-        let borrows: Vec<bool> = entries.iter().map(|entry| would_borrow(tree, tree_ix, entry, state)).collect();
+        let paths: Vec<BTreeMap<NodeIx, Claim>> =
+            entries.iter().map(|entry| self.claims(tree, tree_ix, entry, state)).collect();
+        let claim = |position: usize, node: NodeIx| -> Claim {
+            paths.get(position).and_then(|path| path.get(&node)).copied().unwrap_or_default()
+        };
         let mut at_node: BTreeMap<NodeIx, Contender> = BTreeMap::new();
         for (position, entry) in entries.iter().enumerate() {
-            let borrows = borrows.get(position).copied().unwrap_or(false);
-            let share = paths.get(position).and_then(|path| path.get(&entry.node)).copied().unwrap_or_default();
-            let one = Contender { position, borrows, share };
+            let one = Contender { position, claim: claim(position, entry.node) };
             let current = at_node.entry(entry.node).or_insert(one);
             if self.is_ahead(&one, current, entries) {
                 *current = one;
             }
         }
-        // Children stand behind their parents, so one pass from the back settles each node after all below it.
+        // Children stand behind their parents, so one pass from the back settles each node after all below it. A
+        // contender comes to a cohort with the claim of the child through which it comes.
         for node in (1..tree.nodes.len()).rev().map(crate::names::next) {
-            let (Some(mut one), Some(parent)) = (at_node.get(&node).copied(), tree.parent(node)) else { continue };
-            one.share = paths.get(one.position).and_then(|path| path.get(&node)).copied().unwrap_or_default();
-            let up = |contender: &Contender| Contender { share: one.share, ..*contender };
-            match at_node.get(&parent) {
-                Some(current) if !self.is_ahead(&up(&one), current, entries) => {}
-                _ => {
-                    at_node.insert(parent, one);
-                }
+            let (Some(one), Some(parent)) = (at_node.get(&node).copied(), tree.parent(node)) else { continue };
+            let one = Contender { claim: claim(one.position, node), ..one };
+            let beaten = at_node.get(&parent).is_some_and(|current| !self.is_ahead(&one, current, entries));
+            if !beaten {
+                at_node.insert(parent, one);
             }
         }
         at_node.get(&0).map(|winner| winner.position)
@@ -105,40 +109,27 @@ impl Round<'_> {
     /// Whether `a` is handled before `b` at their common cohort.
     fn is_ahead(&self, a: &Contender, b: &Contender, entries: &[Entry]) -> bool {
         let merit = |contender: &Contender| entries.get(contender.position).map(|entry| self.merit(entry));
-        let order = a.borrows.cmp(&b.borrows).then_with(|| a.share.cmp(&b.share));
-        order.then_with(|| merit(a).cmp(&merit(b))) == Ordering::Less
+        let by_claim = a.claim.borrows.cmp(&b.claim.borrows).then_with(|| a.claim.share.cmp(&b.claim.share));
+        by_claim.then_with(|| merit(a).cmp(&merit(b))) == Ordering::Less
     }
 
-    /// The share of each node from the entry's queue up to below the root, with the entry's usage added.
-    fn shares_along(
-        &self,
-        tree: &Tree,
-        tree_ix: u32,
-        entry: &Entry,
-        state: &Overlay<'_>,
-    ) -> BTreeMap<NodeIx, Share> {
+    /// What each node from the entry's queue up to the root would come to with the entry's usage added.
+    fn claims(&self, tree: &Tree, tree_ix: u32, entry: &Entry, state: &Overlay<'_>) -> BTreeMap<NodeIx, Claim> {
         let mut plane = state.plane(tree_ix).to_vec();
-        for (fr, amount) in &entry.assignment.usage {
-            if let Some(col) = tree.column(*fr) {
-                tree.add_usage(&mut plane, entry.node, col, *amount);
-            }
+        let usage = &entry.assignment.usage;
+        let cols: Vec<(Col, i64)> = usage.iter().filter_map(|(fr, amount)| Some((tree.column(*fr)?, *amount))).collect();
+        for (col, amount) in &cols {
+            tree.add_usage(&mut plane, entry.node, *col, *amount);
         }
-        let mut shares = BTreeMap::new();
+        let mut claims = BTreeMap::new();
         let mut cursor = Some(entry.node);
         while let Some(node) = cursor {
-            shares.insert(node, Share::of(tree, &self.world.names, &plane, node));
+            let borrows = cols.iter().any(|(col, _)| tree.borrowing_with(&plane, node, *col, 0));
+            claims.insert(node, Claim { borrows, share: Share::of(tree, &self.world.names, &plane, node) });
             cursor = tree.parent(node);
         }
-        shares
+        claims
     }
-}
-
-/// Whether the entry's queue would borrow any flavor-resource that it requests.
-fn would_borrow(tree: &Tree, tree_ix: u32, entry: &Entry, state: &Overlay<'_>) -> bool {
-    let plane = state.plane(tree_ix);
-    entry.assignment.usage.iter().any(|(fr, amount)| {
-        tree.column(*fr).is_some_and(|col| tree.borrowing_with(plane, entry.node, col, *amount))
-    })
 }
 
 impl Line {

@@ -68,6 +68,9 @@ pub(super) struct Assignment {
     pub(super) deferred: bool,
 }
 
+/// What each resource of a group would get from a flavor.
+type Graded = BTreeMap<Name, (Choice, Grade)>;
+
 /// [F-8] Per pod set and resource, where the last scan stopped.
 pub(super) type Positions = Vec<BTreeMap<Name, Option<usize>>>;
 
@@ -192,7 +195,7 @@ impl Assigner<'_> {
         assignment
     }
 
-    fn assign_unit(&self, unit: &[usize], so_far: &Assignment) -> Option<BTreeMap<Name, (Choice, Grade)>> {
+    fn assign_unit(&self, unit: &[usize], so_far: &Assignment) -> Option<Graded> {
         let mut requests = ByResource::new();
         for (resource, amount) in unit.iter().flat_map(|ix| &so_far.pod_sets[*ix].requests) {
             *requests.entry(resource.clone()).or_insert(0) += amount;
@@ -225,10 +228,10 @@ impl Assigner<'_> {
         resource: &Name,
         group: &ResourceGroup,
         (requests, so_far): (&ByResource, &Assignment),
-    ) -> Option<BTreeMap<Name, (Choice, Grade)>> {
+    ) -> Option<Graded> {
         let earlier = self.positions.and_then(|all| *all.get(unit[0])?.get(resource)?);
         let start = earlier.map_or(0, |last| last + 1);
-        let mut best: Option<(Grade, BTreeMap<Name, (Choice, Grade)>)> = None;
+        let mut best: Option<(Grade, Graded)> = None;
         let mut last = start;
         for (ix, flavor) in group.flavors.iter().enumerate().skip(start) {
             last = ix;
@@ -262,7 +265,7 @@ impl Assigner<'_> {
         group: &ResourceGroup,
         requests: &ByResource,
         so_far: &Assignment,
-    ) -> Option<(Grade, BTreeMap<Name, (Choice, Grade)>)> {
+    ) -> Option<(Grade, Graded)> {
         let mut worst = Grade { means: Means::Fit, borrow: 0 };
         let mut choices = BTreeMap::new();
         for (resource, amount) in requests.iter().filter(|(name, _)| group.resources.contains(name)) {

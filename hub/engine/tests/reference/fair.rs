@@ -167,7 +167,8 @@ impl Search<'_> {
 
     fn descend(&self, state: &State<'_>, cohort: &Node, pruned: &mut BTreeSet<Node>) -> Option<Name> {
         let path = state.ancestors(&self.seeker.leaf()).unwrap_or_default();
-        let (mut best_queue, mut best_cohort): (Option<(Share, Name)>, Option<(Share, Node)>) = (None, None);
+        let mut best_queue: Option<(Share, Name)> = None;
+        let mut best_cohort: Option<(Share, Node)> = None;
         for child in state.children(cohort) {
             if pruned.contains(&child) {
                 continue;

@@ -8,6 +8,9 @@ use fairlead_model::Uid;
 
 use super::Name;
 
+/// A pod set's name, its count, and per resource the flavor and the charged amount.
+pub(crate) type PodSetGiven = (Name, u32, BTreeMap<Name, (Name, i64)>);
+
 /// A workload that got quota.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Admitted {
@@ -15,8 +18,8 @@ pub(crate) struct Admitted {
     pub(crate) uid: Uid,
     /// Its ClusterQueue.
     pub(crate) queue: Name,
-    /// Per pod set its name, its count, and per resource the flavor and the charged amount.
-    pub(crate) pod_sets: Vec<(Name, u32, BTreeMap<Name, (Name, i64)>)>,
+    /// What each pod set got.
+    pub(crate) pod_sets: Vec<PodSetGiven>,
 }
 
 /// A workload that has to go.
@@ -78,7 +81,7 @@ impl RoundPlan {
     }
 }
 
-fn pod_set(it: &PodSetAssignment) -> (Name, u32, BTreeMap<Name, (Name, i64)>) {
+fn pod_set(it: &PodSetAssignment) -> PodSetGiven {
     let given =
         |(resource, flavor): (&Name, &Name)| (resource.clone(), (flavor.clone(), it.usage.get(resource)));
     (it.name.clone(), it.count, it.flavors.iter().map(given).collect())

@@ -121,10 +121,10 @@ impl Reference {
     }
 
     fn wake_users(&mut self, flavor: &Name) {
-        let uses = |queue: &ClusterQueue| {
+        let has_it = |queue: &ClusterQueue| {
             queue.groups.iter().flat_map(|group| &group.flavors).any(|it| it.flavor == *flavor)
         };
-        let users = self.facts.queues.values().filter(|queue| uses(queue));
+        let users = self.facts.queues.values().filter(|queue| has_it(queue));
         self.woken.extend(users.map(|queue| Arc::clone(&queue.name)));
     }
 

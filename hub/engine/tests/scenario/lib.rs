@@ -5,4 +5,5 @@ mod make;
 mod stage;
 
 pub(crate) use generate::{Scenario, Scope, Step, scenario};
+pub(crate) use make::{lone_queue, preempting, workload};
 pub(crate) use stage::{Stage, told, usage};
