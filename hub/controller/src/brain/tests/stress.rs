@@ -262,7 +262,7 @@ impl Storm {
                 });
                 match entry.map(|entry| matches!(entry.state, CopyState::Stopping(_))) {
                     Some(true) => {
-                        spoke.end_running(|_| CopyState::Stopped(super::super::testing::ended(true)))
+                        spoke.end_running(|_| CopyState::Stopped(super::super::testing::ended(true)));
                     }
                     Some(false) => spoke.end_running(|_| CopyState::Live(super::super::testing::ended(true))),
                     None => {}
@@ -339,7 +339,7 @@ fn play(seed: u64) -> usize {
 
 #[test]
 fn promises_hold_in_any_weather() {
-    let seeds = std::env::var("FAIRLEAD_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(40);
+    let seeds = std::env::var("FAIRLEAD_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(12);
     let first: u64 =
         std::env::var("FAIRLEAD_FIRST_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(0);
     for seed in first..first + seeds {
