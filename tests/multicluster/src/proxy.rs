@@ -30,6 +30,16 @@ pub enum Cut {
     Reset,
 }
 
+/// A link that is cut while this lives.
+#[derive(Debug)]
+pub struct CutLink<'a>(&'a Proxy);
+
+impl Drop for CutLink<'_> {
+    fn drop(&mut self) {
+        self.0.heal();
+    }
+}
+
 /// What went through a link.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Traffic {
@@ -87,6 +97,13 @@ impl Proxy {
             Cut::BlackHole => Link::Held,
             Cut::Reset => Link::Closed,
         });
+    }
+
+    /// Cuts the link until the guard is dropped, so that a test that fails leaves no link cut.
+    #[must_use = "dropping the guard heals the link"]
+    pub fn cut_until_dropped(&self, cut: Cut) -> CutLink<'_> {
+        self.cut(cut);
+        CutLink(self)
     }
 
     /// Lets everything through again.

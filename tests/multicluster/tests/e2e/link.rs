@@ -20,8 +20,7 @@ pub(crate) async fn cut_for_twenty_seconds_changes_nothing(fleet: &Fleet) -> Res
     jobs.until("short", "is active", is_active).await?;
     let spoke = placed(fleet, namespace, "short").await?;
     let copies = Jobs::on_spoke(fleet, &spoke, namespace)?;
-    let link = fleet.spoke(&spoke)?.link();
-    link.cut(Cut::BlackHole);
+    let link = fleet.spoke(&spoke)?.link().cut_until_dropped(Cut::BlackHole);
     let cut = Instant::now();
     copies.complete("short").await?;
     // What is tested is a cut of 20 s: this waits for the cut's length, not for an effect.
@@ -29,7 +28,7 @@ pub(crate) async fn cut_for_twenty_seconds_changes_nothing(fleet: &Fleet) -> Res
     let unknown = jobs.get("short").await?.context("the Job")?;
     ensure!(!has_condition(&unknown, "Complete") && is_active(&unknown), "the hub cannot know yet");
     let healed = Instant::now();
-    link.heal();
+    drop(link);
     jobs.complete("short").await?;
     println!("  status caught up {:.2} s after the link's return (aim 2 s)", healed.elapsed().as_secs_f32());
     ensure!(healed.elapsed() < Duration::from_secs(10), "status caught up after {:?}", healed.elapsed());

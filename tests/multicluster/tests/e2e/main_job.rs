@@ -42,7 +42,7 @@ pub(crate) async fn sixty_jobs_over_two_queues_and_three_clusters(fleet: &Fleet)
             .queue("main")
             .pods(1 + n % 3)
             .cpu(["1", "2", "500m"][n as usize % 3]);
-        let job = if n % 4 == 0 { job.gpus(1 + n % 2) } else { job };
+        let job = if n % 3 == 0 { job.gpus(1 + n % 2) } else { job };
         let job = if n % 5 == 0 { job.run_for("1s") } else { job };
         Jobs::on_hub(fleet, namespaces[n as usize % 2])?.create(&job).await?;
     }
@@ -138,8 +138,8 @@ fn finished(workload: &Value) -> bool {
 /// The usage of one resource over all pod sets, in its smallest unit.
 fn sum_of(assignments: &Value, resource: &str) -> i64 {
     let quantity = |set: &Value| {
-        let text = set["resourceUsage"].get(resource).and_then(Value::as_str)?.to_owned();
-        fairlead_api::Quantity(text).parse(resource).ok()
+        let usage = set["resourceUsage"].get(resource)?.clone();
+        serde_json::from_value::<fairlead_api::Quantity>(usage).ok()?.parse(resource).ok()
     };
     assignments.as_array().into_iter().flatten().filter_map(quantity).sum()
 }
