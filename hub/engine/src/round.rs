@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use fairlead_model::{Millis, Reason};
+use fairlead_model::Millis;
 
-use crate::fact::{CheckKind, CheckPhase, Flavor, PodSet, TopologyLevel};
-use crate::names::{CqIx, ResIx, RowIx};
+use crate::fact::{CheckKind, CheckPhase};
+use crate::names::{CqIx, RowIx};
 use crate::world::World;
-use crate::world::rows::{Group, Queue, Row};
+use crate::world::rows::{Queue, Row};
 use crate::{Budget, Plan, Policy};
 
 mod assign;
@@ -23,9 +23,9 @@ mod overlay;
 mod preempt;
 mod process;
 pub(crate) mod share;
+mod topology;
 
-use assign::{Assigner, Unit};
-use entry::{Assignment, Choice};
+use assign::Assigner;
 use overlay::Overlay;
 
 /// A round in the making.
@@ -87,72 +87,6 @@ impl<'w> Round<'w> {
             row.fact.checks.iter().any(|state| state.check == *name && state.phase == CheckPhase::Ready)
         };
         used.iter().any(|used| other(&used.check) && !ready(&used.check))
-    }
-
-    /// Whether a flavor's topology and a pod set's request go together [F-3d].
-    pub(crate) fn topology_matches(
-        &self,
-        assigner: &Assigner<'_, '_>,
-        (position, pod_set): (usize, &PodSet),
-        group: &Group,
-        flavor: &Flavor,
-    ) -> Result<(), Reason> {
-        if assigner.queue.federated {
-            return Ok(());
-        }
-        let topology = flavor.topology.as_ref().and_then(|name| self.world.topologies.get(name));
-        match (&pod_set.topology, topology) {
-            (None, None) => Ok(()),
-            (None, Some(_)) if assigner.queue.topology_only => Ok(()),
-            (None, Some(_)) => Err(Reason::FlavorMismatch),
-            (Some(_), None) if !self.concerns_pods(assigner, position, group) => Ok(()),
-            (Some(_), None) => Err(Reason::FlavorMismatch),
-            (Some(request), Some(topology)) => {
-                let named = match &request.level {
-                    TopologyLevel::Required(level) | TopologyLevel::Preferred(level) => Some(level),
-                    TopologyLevel::Unconstrained | TopologyLevel::SlicesOnly => None,
-                };
-                let mut levels = request.slices.iter().map(|slice| &slice.level).chain(named);
-                let known = levels.all(|level| topology.levels.contains(level));
-                if known { Ok(()) } else { Err(Reason::FlavorMismatch) }
-            }
-        }
-    }
-
-    /// Whether a group covers anything that a pod of this pod set requests itself.
-    fn concerns_pods(&self, assigner: &Assigner<'_, '_>, position: usize, group: &Group) -> bool {
-        let names = &self.world.names.resources;
-        let effective = assigner.row.requests.get(position).map(|pod| &pod.effective);
-        let mut requested = effective.into_iter().flat_map(|effective| effective.iter());
-        requested.any(|(name, _)| names.find(name).is_some_and(|ix| group.resources.contains(&ix)))
-    }
-
-    /// Notes which flavor's topology each pod set of a unit is placed in.
-    pub(crate) fn note_topology_flavors(
-        &self,
-        assigner: &Assigner<'_, '_>,
-        unit: &Unit,
-        done: &[(ResIx, Choice)],
-        assignment: &mut Assignment,
-    ) {
-        if assigner.queue.federated {
-            return;
-        }
-        let names = &self.world.names.flavors;
-        let placed = |flavor: u32| {
-            self.world.flavors.get(names.text(flavor)).is_some_and(|flavor| flavor.topology.is_some())
-        };
-        let shared = done.iter().map(|(_, choice)| choice.flavor).find(|flavor| placed(*flavor));
-        for position in &unit.pod_sets {
-            let Some(pod_set) = assignment.pod_sets.get_mut(*position) else { continue };
-            let own = pod_set.flavors.iter().map(|(_, choice)| choice.flavor).find(|flavor| placed(*flavor));
-            pod_set.placed_in = own.or(shared);
-        }
-    }
-
-    /// Whether the topology placement of an assignment succeeds in a state.
-    pub(crate) fn places(&self, _state: &Overlay<'w>, _row: &Row, _assignment: &Assignment) -> bool {
-        true
     }
 
     /// The use of a victim's LocalQueue, where that orders victims: admission fair sharing is on, both are of one queue

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use fairlead_fit::topology::Topologies;
 use fairlead_model::{Millis, ObjectKey, Reason, Resources, SpokeId, Uid};
 
 use crate::fact::{AdmissionCheck, Cohort, Flavor, LimitRange, LocalQueue, Namespace, Topology};
@@ -19,6 +20,7 @@ mod holding;
 mod pending;
 pub(crate) mod rows;
 mod settle;
+mod topology;
 mod view;
 
 pub(crate) use clusters::ClusterRow;
@@ -77,6 +79,10 @@ pub struct World {
     /// Queues whose trees must be woken.
     waking: BTreeSet<CqIx>,
     pub(crate) clusters: BTreeMap<SpokeId, ClusterRow>,
+    /// Nodes of the hub's own cluster, by the topologies of its flavors, and what is held there.
+    pub(crate) placing: Topologies,
+    /// Flavors that `placing` knows.
+    placing_flavors: BTreeSet<Arc<str>>,
     /// Counts committed rounds.
     pub(crate) round: u64,
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+pub use fairlead_fit::topology::{Assignment as TopologyAssignment, Slice};
 use fairlead_model::{
     Millis, NodeConstraints, ObjectKey, PlacementId, Reason, ResourceName, Resources, SpokeId, Uid,
 };
@@ -48,15 +49,6 @@ pub enum TopologyLevel {
     SlicesOnly,
 }
 
-/// Groups of `size` pods that must lie in one domain of `level`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Slice {
-    /// The label key of the level.
-    pub level: Arc<str>,
-    /// Pods per slice.
-    pub size: u32,
-}
-
 /// A pod set's topology request.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TopologyRequest {
@@ -81,15 +73,6 @@ pub struct PodSet {
     pub template: Arc<PodTemplate>,
     /// Its topology request.
     pub topology: Option<TopologyRequest>,
-}
-
-/// Where the pods of a pod set run in a topology.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TopologyAssignment {
-    /// Label keys, from the widest level; only the hostname where that is the narrowest.
-    pub levels: Vec<Arc<str>>,
-    /// Label values per domain, and the pods there, sorted by values.
-    pub domains: Vec<(Vec<Arc<str>>, u32)>,
 }
 
 /// What one pod set was given.

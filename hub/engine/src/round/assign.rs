@@ -72,6 +72,7 @@ impl<'w> Assigner<'_, 'w> {
         {
             assignment.spoke = clusters.choose(self, &mut assignment);
         }
+        self.round.place_topology(self, &mut assignment);
         assignment
     }
 

@@ -59,11 +59,15 @@ impl<'w> Round<'w> {
 
     /// The full size if it fits or can preempt, else the largest part that does [F-9].
     pub(crate) fn best_assignment(&self, assigner: &Assigner<'_, 'w>) -> (Assignment, Vec<Target>) {
-        let (full, targets) = self.with_targets(assigner, None);
-        if full.mode() >= Mode::Deferred || !targets.is_empty() {
-            return (full, targets);
+        let (mut best, mut targets) = self.with_targets(assigner, None);
+        if best.mode() < Mode::Deferred
+            && targets.is_empty()
+            && let Some(part) = self.largest_part(assigner)
+        {
+            (best, targets) = part;
         }
-        self.largest_part(assigner).unwrap_or((full, targets))
+        self.place_after(assigner, &mut best, &targets);
+        (best, targets)
     }
 
     fn with_targets(&self, assigner: &Assigner<'_, 'w>, counts: Option<&[u32]>) -> (Assignment, Vec<Target>) {

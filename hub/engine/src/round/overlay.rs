@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use fairlead_fit::topology::WhatIf;
 use fairlead_model::{Shape, SpokeId};
 
 use crate::names::{FrIx, RowIx, at};
@@ -16,11 +17,19 @@ pub(crate) struct Overlay<'w> {
     left: BTreeMap<SpokeId, Vec<Shape>>,
     /// Workloads whose holdings were taken out.
     gone: BTreeSet<RowIx>,
+    /// Topology domains that were taken or freed.
+    pub(crate) what_if: WhatIf,
 }
 
 impl<'w> Overlay<'w> {
-    pub(crate) const fn new(world: &'w World) -> Self {
-        Self { world, planes: BTreeMap::new(), left: BTreeMap::new(), gone: BTreeSet::new() }
+    pub(crate) fn new(world: &'w World) -> Self {
+        Self {
+            world,
+            planes: BTreeMap::new(),
+            left: BTreeMap::new(),
+            gone: BTreeSet::new(),
+            what_if: WhatIf::new(),
+        }
     }
 
     /// A tree's quota.
@@ -79,10 +88,18 @@ impl<'w> Overlay<'w> {
     }
 
     /// Frees the topology domains that a workload holds.
-    pub(crate) fn free_place(&mut self, _row: RowIx) {}
+    pub(crate) fn free_place(&mut self, row: RowIx) {
+        for held in self.world.places_held(row) {
+            self.what_if.free(&self.world.placing, held);
+        }
+    }
 
     /// Takes them again.
-    pub(crate) fn retake_place(&mut self, _row: RowIx) {}
+    pub(crate) fn retake_place(&mut self, row: RowIx) {
+        for held in self.world.places_held(row) {
+            self.what_if.take(&self.world.placing, held);
+        }
+    }
 
     /// What would be left on a spoke.
     pub(crate) fn left(&self, spoke: &SpokeId) -> &[Shape] {

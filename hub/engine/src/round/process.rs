@@ -44,26 +44,26 @@ impl<'w> Progress<'_, 'w> {
     fn handle(&mut self, mut entry: Entry) {
         let world = self.round.world;
         let (Some(row), Some(queue)) = (world.row(entry.row), world.queue(entry.queue)) else { return };
-        self.refresh(&mut entry);
+        self.refresh(&mut entry, row);
         let outcome = match entry.assignment.mode() {
             Mode::NoFit => Outcome::NoFit,
             Mode::Preempt if entry.targets.is_empty() => {
-                self.reserve(&entry, queue);
+                self.reserve(&entry, row, queue);
                 Outcome::PreemptionNoCandidates
             }
             Mode::Preempt if row.fact.preemption_gated => Outcome::PreemptionGated,
             Mode::Deferred => {
-                self.charge(&entry);
+                self.charge(&entry, row);
                 Outcome::PendingPreemption
             }
-            Mode::Preempt | Mode::Fit if !self.still_fits(&entry) => Outcome::Skipped,
+            Mode::Preempt | Mode::Fit if !self.still_fits(&entry, row) => Outcome::Skipped,
             Mode::Preempt => {
-                self.charge(&entry);
+                self.charge(&entry, row);
                 self.preempt(&entry, row);
                 Outcome::PendingPreemption
             }
             Mode::Fit => {
-                self.charge(&entry);
+                self.charge(&entry, row);
                 self.admit(&entry, row, queue);
                 Outcome::Admitted
             }
@@ -73,10 +73,21 @@ impl<'w> Progress<'_, 'w> {
 
     /// Decides again what entries handled earlier in the round have made untrue [S-4]: where they took the place, or
     /// where they preempt the same victims. Only flavors that were nominated before are looked at.
-    fn refresh(&mut self, entry: &mut Entry) {
+    fn refresh(&mut self, entry: &mut Entry, row: &Row) {
+        let hopeless = match entry.assignment.mode() {
+            Mode::NoFit | Mode::Deferred => true,
+            Mode::Preempt => entry.targets.is_empty(),
+            Mode::Fit => false,
+        };
+        if hopeless {
+            return;
+        }
         let overlaps = entry.targets.iter().any(|target| self.gone.contains(&target.row));
-        let displaced = entry.assignment.mode() == Mode::Fit && !self.place_holds(entry);
-        if !overlaps && !displaced {
+        let displaced = || {
+            let after = self.after(entry);
+            self.has_quota(&after, entry) && !self.has_place(&after, entry, row)
+        };
+        if !overlaps && !displaced() {
             return;
         }
         let mut state = self.state.clone();
@@ -93,34 +104,45 @@ impl<'w> Progress<'_, 'w> {
         entry.targets = targets;
     }
 
-    /// Whether the chosen spoke is still as it was when it was chosen.
-    fn place_holds(&self, entry: &Entry) -> bool {
-        !self.state.spokes_changed() || entry.assignment.spoke.is_none()
-    }
-
-    fn charge(&mut self, entry: &Entry) {
+    fn charge(&mut self, entry: &Entry, row: &Row) {
         if !entry.second_pass {
             self.state.charge(entry.tree, entry.node, &entry.assignment.usage);
         }
+        self.round.take_place(&mut self.state, row, &entry.assignment);
     }
 
-    /// Whether an entry fits once the victims chosen so far and its own are gone, and nobody else claims its victims.
-    fn still_fits(&self, entry: &Entry) -> bool {
-        if entry.targets.iter().any(|target| self.gone.contains(&target.row)) {
-            return false;
-        }
-        let Some(tree) = self.state.tree(entry.tree) else { return false };
+    /// The state once the victims chosen so far, and an entry's own, are gone.
+    fn after(&self, entry: &Entry) -> Overlay<'w> {
         let mut after = self.state.clone();
         for victim in self.gone.iter().copied().chain(entry.targets.iter().map(|target| target.row)) {
-            after.remove_held(victim);
+            if !after.is_gone(victim) {
+                after.remove_held(victim);
+            }
         }
+        after
+    }
+
+    fn has_quota(&self, after: &Overlay<'w>, entry: &Entry) -> bool {
+        let Some(tree) = self.state.tree(entry.tree) else { return false };
         let plane = after.plane(entry.tree);
-        let has_quota = entry.second_pass
+        entry.second_pass
             || entry.assignment.usage.iter().all(|(fr, amount)| {
                 let available = tree.column(*fr).map(|col| tree.available(plane, entry.node, col));
                 Amount::Finite(*amount) <= available.unwrap_or(Amount::ZERO).max(Amount::ZERO)
-            });
-        has_quota && self.has_room(entry)
+            })
+    }
+
+    fn has_place(&self, after: &Overlay<'w>, entry: &Entry, row: &Row) -> bool {
+        self.round.place_is_free(after, row, &entry.assignment) && self.has_room(entry)
+    }
+
+    /// Whether an entry fits once the victims chosen so far and its own are gone, and nobody else claims its victims.
+    fn still_fits(&self, entry: &Entry, row: &Row) -> bool {
+        if entry.targets.iter().any(|target| self.gone.contains(&target.row)) {
+            return false;
+        }
+        let after = self.after(entry);
+        self.has_quota(&after, entry) && self.has_place(&after, entry, row)
     }
 
     /// Whether the chosen spoke still has room.
@@ -138,7 +160,7 @@ impl<'w> Progress<'_, 'w> {
 
     /// Holds back what an entry without victims waits for, so that lower entries of other queues do not take it
     /// [S-4.5]. A queue that can always take its quota back needs no holding.
-    fn reserve(&mut self, entry: &Entry, queue: &Queue) {
+    fn reserve(&mut self, entry: &Entry, row: &Row, queue: &Queue) {
         let preemption = queue.fact.as_ref().map(|fact| fact.preemption).unwrap_or_default();
         if preemption.reclaim == VictimPolicy::Any {
             return;
@@ -162,6 +184,7 @@ impl<'w> Progress<'_, 'w> {
             held_back.insert(*fr, amount);
         }
         self.state.charge(entry.tree, entry.node, &held_back);
+        self.round.take_place(&mut self.state, row, &entry.assignment);
     }
 
     fn preempt(&mut self, entry: &Entry, row: &Row) {

@@ -96,6 +96,10 @@ impl World {
                 let changed = self.runtime_classes.remove(&name).is_some();
                 self.recompute(changed, |workload| uses_class(workload, &name))
             }
+            Fact::Node(node) => self.take_node(node),
+            Fact::NodeGone(name) => self.drop_node(&name),
+            Fact::Pod(pod) => self.take_pod(pod),
+            Fact::PodGone(key) => self.drop_pod(&key),
             _ => false,
         }
     }

@@ -34,7 +34,9 @@ impl World {
         let queue = self.queue_ix(&reservation.cluster_queue);
         let usage = self.charged(&row, &reservation);
         let evicted = row.fact.evicted.is_some() && row.fact.reservation.is_some();
-        let held = Held { queue, at: reservation.at, usage, reservation, evicted };
+        let places = self.places_of(&row, &reservation.pod_sets);
+        let held = Held { queue, at: reservation.at, usage, reservation, places, evicted };
+        self.hold_places(&row, &held, true);
         self.charge_all(queue, &held.usage, true);
         let spoke = held.reservation.spoke.clone();
         if let Some(queue) = self.queue_mut(queue) {
@@ -56,6 +58,10 @@ impl World {
         let row = self.row_mut(ix)?;
         let held = row.held.take()?;
         row.assumed = false;
+        if !held.places.is_empty() {
+            let row = row.clone();
+            self.hold_places(&row, &held, false);
+        }
         if let Some(queue) = self.queue_mut(held.queue) {
             queue.held.remove(&ix);
         }

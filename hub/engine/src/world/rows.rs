@@ -4,9 +4,9 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use fairlead_model::{Amount, Millis, Reason, SpokeId, Uid};
+use fairlead_model::{Millis, Reason, SpokeId, Uid};
 
-use crate::fact::{ClusterQueue, EvictionCause, PodSet, PodSetAssignment, Reservation, Workload};
+use crate::fact::{ClusterQueue, EvictionCause, PodSet, PodSetAssignment, Reservation, TopologyAssignment, Workload};
 use crate::memory::Scan;
 use crate::names::{CqIx, FlavorIx, FrIx, ResIx, RowIx};
 use crate::requests::PodRequests;
@@ -71,6 +71,8 @@ pub(crate) struct Held {
     /// Charged amounts, one entry per flavor-resource.
     pub(crate) usage: Vec<(FrIx, i64)>,
     pub(crate) reservation: Reservation,
+    /// Topology domains: pod set position, flavor, pods per domain.
+    pub(crate) places: Vec<(usize, Arc<str>, TopologyAssignment)>,
     /// It was told to go, and still holds its quota.
     pub(crate) evicted: bool,
 }
@@ -175,9 +177,4 @@ impl Queue {
             self.usage.remove(&fr);
         }
     }
-}
-
-/// An amount that is never above what `i64` holds.
-pub(crate) const fn finite(amount: i64) -> Amount {
-    Amount::Finite(amount)
 }

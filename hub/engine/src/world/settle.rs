@@ -18,6 +18,7 @@ impl World {
             self.rebuild();
         }
         self.flush();
+        self.placing.settle();
         self.settle_clusters();
     }
 
@@ -49,6 +50,7 @@ impl World {
                 queue.generation = queue.generation.saturating_add(1);
             }
         }
+        self.settle_flavors();
         self.activate();
     }
 

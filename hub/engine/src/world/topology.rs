@@ -1,0 +1,133 @@
+//! Nodes of the hub's own cluster and what workloads hold there.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use fairlead_fit::topology::{FlavorSpec, Held as HeldPlace, Node as PlacingNode};
+use fairlead_model::ObjectKey;
+
+use super::World;
+use super::rows::{Held, Row};
+use crate::fact::{Node, PodSetAssignment, RunningPod, TopologyAssignment};
+use crate::names::{CqIx, RowIx};
+
+impl World {
+    /// Takes in a node.
+    pub(super) fn take_node(&mut self, node: Node) -> bool {
+        let Node { name, labels, taints, allocatable, usable } = node;
+        self.placing.set_node(PlacingNode { name, labels, taints, allocatable, usable });
+        self.wake_placed();
+        true
+    }
+
+    /// Drops a node.
+    pub(super) fn drop_node(&mut self, name: &str) -> bool {
+        self.placing.remove_node(name);
+        self.wake_placed();
+        true
+    }
+
+    /// Takes in a pod that no topology assignment accounts for.
+    pub(super) fn take_pod(&mut self, pod: RunningPod) -> bool {
+        self.placing.set_pod(pod.key, pod.node, &pod.requests);
+        true
+    }
+
+    /// Drops such a pod: it frees room.
+    pub(super) fn drop_pod(&mut self, key: &ObjectKey) -> bool {
+        self.placing.remove_pod(key);
+        self.wake_placed();
+        true
+    }
+
+    /// Wakes every queue with a flavor that has a topology.
+    fn wake_placed(&mut self) {
+        let placed = |ix: &u32| self.placing_flavors.contains(self.names.flavors.text(*ix));
+        let uses = |queue: &super::Queue| queue.groups.iter().flat_map(|group| &group.flavors).any(placed);
+        let users: Vec<CqIx> = self.queues_by_name().filter(|(_, queue)| uses(queue)).map(|(ix, _)| ix).collect();
+        self.waking.extend(users);
+    }
+
+    /// Tells the placer which flavors have a topology now.
+    pub(super) fn settle_flavors(&mut self) {
+        let mut known = BTreeSet::new();
+        for flavor in self.flavors.values() {
+            let topology = flavor.topology.as_ref().and_then(|name| self.topologies.get(name));
+            let Some(topology) = topology else { continue };
+            let spec = FlavorSpec {
+                levels: topology.levels.clone(),
+                labels: flavor.node_labels.clone(),
+                tolerations: flavor.tolerations.clone(),
+            };
+            self.placing.set_flavor(Arc::clone(&flavor.name), spec);
+            known.insert(Arc::clone(&flavor.name));
+        }
+        for gone in self.placing_flavors.difference(&known) {
+            self.placing.remove_flavor(gone);
+        }
+        self.placing_flavors = known;
+    }
+
+    /// The topology domains that a workload holds.
+    pub(crate) fn places_held(&self, ix: RowIx) -> Vec<HeldPlace<'_>> {
+        let Some(row) = self.row(ix) else { return Vec::new() };
+        let Some(held) = row.held.as_deref() else { return Vec::new() };
+        let places = held.places.iter().filter_map(|(position, flavor, assignment)| {
+            let per_pod = &row.requests.get(*position)?.effective;
+            Some(HeldPlace { flavor, assignment, per_pod })
+        });
+        places.collect()
+    }
+
+    /// What a reservation holds in topologies: pod set position, flavor, domains. Pods that are no longer needed free
+    /// their nodes; which ones they were is not known, so the last domains are taken to be free first.
+    pub(super) fn places_of(&self, row: &Row, pod_sets: &[PodSetAssignment]) -> Vec<(usize, Arc<str>, TopologyAssignment)> {
+        let mut places = Vec::new();
+        for assignment in pod_sets {
+            let Some(topology) = &assignment.topology else { continue };
+            let position = row.fact.pod_sets.iter().position(|pod_set| pod_set.name == assignment.name);
+            let with_topology = |name: &&Arc<str>| {
+                self.flavors.get(*name).is_some_and(|flavor| flavor.topology.is_some())
+            };
+            let flavor = assignment.flavors.values().find(with_topology).or_else(|| self.flavor_beside(pod_sets));
+            if let (Some(position), Some(flavor)) = (position, flavor) {
+                let kept = trimmed(topology, row.charged_count(assignment));
+                places.push((position, Arc::clone(flavor), kept));
+            }
+        }
+        places
+    }
+
+    /// The flavor with a topology that another pod set of the workload uses: a pod set without requests of its own is
+    /// placed beside it.
+    fn flavor_beside<'a>(&self, pod_sets: &'a [PodSetAssignment]) -> Option<&'a Arc<str>> {
+        let mut flavors = pod_sets.iter().flat_map(|assignment| assignment.flavors.values());
+        flavors.find(|name| self.flavors.get(*name).is_some_and(|flavor| flavor.topology.is_some()))
+    }
+
+    /// Takes or gives back what a reservation holds in topologies.
+    pub(super) fn hold_places(&mut self, row: &Row, held: &Held, take: bool) {
+        for (position, flavor, assignment) in &held.places {
+            let Some(pod) = row.requests.get(*position) else { continue };
+            if take {
+                self.placing.hold(flavor, assignment, &pod.effective);
+            } else {
+                self.placing.release(flavor, assignment, &pod.effective);
+            }
+        }
+    }
+}
+
+/// An assignment cut down to a number of pods.
+fn trimmed(assignment: &TopologyAssignment, pods: u32) -> TopologyAssignment {
+    let mut left = pods;
+    let mut domains = Vec::with_capacity(assignment.domains.len());
+    for (values, count) in &assignment.domains {
+        let kept = (*count).min(left);
+        left = left.saturating_sub(kept);
+        if kept > 0 {
+            domains.push((values.clone(), kept));
+        }
+    }
+    TopologyAssignment { levels: assignment.levels.clone(), domains }
+}
