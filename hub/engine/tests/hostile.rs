@@ -1,10 +1,5 @@
 //! Hostile input: whatever the facts say, no panic, no overflow, no endless loop, and a reason for whoever waits.
 
-#![expect(
-    clippy::clone_on_ref_ptr,
-    reason = "the reference is for reading; `Arc::clone` everywhere hides the rule"
-)]
-
 #[path = "scenario/make.rs"]
 mod make;
 

@@ -135,7 +135,7 @@ impl<'w> Assigner<'_, 'w> {
                 assignment.attempts.push(Attempt { shortfall, ..attempt });
                 return fail(unit, assignment);
             };
-            let found = self.scan_group(unit, (name, group), assignment, clusters.as_deref());
+            let found = self.scan_group(unit, group, assignment, clusters.as_deref());
             let Some(found) = found else { return fail(unit, assignment) };
             if let (Some(clusters), Some(remaining)) = (clusters.as_deref_mut(), found.clusters) {
                 clusters.take(unit, found.flavor, remaining);
@@ -180,14 +180,17 @@ impl<'w> Assigner<'_, 'w> {
     fn scan_group(
         &self,
         unit: &Unit,
-        (name, group): (&ResourceName, &Group),
+        group: &Group,
         assignment: &mut Assignment,
         clusters: Option<&ClusterScan<'w>>,
     ) -> Option<Found> {
         let search = Search::of(self.queue);
         let first = unit.pod_sets.first().copied().unwrap_or(0);
         let last = next(group.flavors.len()).checked_sub(1)?;
-        let start = self.scan.map_or(0, |scan| scan.start(first, name));
+        // A resource that the first pod set of the unit does not request itself starts over.
+        let covered = unit.requests.iter().filter(|(_, (resource, _))| group.resources.contains(resource));
+        let starts = covered.filter_map(|(name, _)| self.scan.map(|scan| scan.start(first, name)));
+        let start = starts.min().unwrap_or(0);
         let mut best: Option<Found> = None;
         let mut looked_at = start;
         for (ix, flavor) in (0_u32..).zip(&group.flavors).skip(usize::try_from(start).unwrap_or(0)) {

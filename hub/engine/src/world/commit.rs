@@ -2,6 +2,7 @@
 
 use crate::fact::{Eviction, EvictionCause, Reservation};
 use crate::memory::Requeue;
+use crate::names::{CqIx, RowIx};
 use crate::{Admission, Plan, Preempted};
 
 use super::World;
@@ -60,16 +61,34 @@ impl World {
         let Some(row) = self.row(ix) else { return };
         let (Place::Heap(queue) | Place::Parked(queue)) = row.place else { return };
         let class = row.class;
+        if requeue.sticky {
+            self.unstick_others(queue, ix);
+        }
         self.unqueue(ix);
         if let Some(row) = self.row_mut(ix) {
             row.sticky = requeue.sticky;
-            row.scan = requeue.scan.clone();
+            row.scan.clone_from(&requeue.scan);
         }
         if requeue.class_failed && !requeue.immediate {
             self.put(ix, Place::Parked(queue));
             self.fail_class(queue, class);
         } else {
             self.enqueue(ix, !requeue.immediate);
+        }
+    }
+
+    /// A queue has one workload that waits for its victims: the latest takes the place of those before it.
+    fn unstick_others(&mut self, queue: CqIx, keep: RowIx) {
+        let Some(row) = self.queue(queue) else { return };
+        let waiting = [&row.heap, &row.parked].into_iter().flat_map(|set| set.iter().take_while(|(order, _)| !order.not_sticky));
+        let others: Vec<RowIx> = waiting.map(|(_, ix)| *ix).filter(|ix| *ix != keep).collect();
+        for ix in others {
+            let Some(place) = self.row(ix).map(|row| row.place) else { continue };
+            self.unqueue(ix);
+            if let Some(row) = self.row_mut(ix) {
+                row.sticky = false;
+            }
+            self.put(ix, place);
         }
     }
 }

@@ -140,7 +140,7 @@ impl Reference {
         }
         if let Some(reservation) = &workload.reservation {
             let evicted = workload.evicted.is_some();
-            self.held.insert(uid, holding(workload, reservation, evicted));
+            self.hold(uid, holding(workload, reservation, evicted));
             return;
         }
         let mut waiting = waiting.unwrap_or_default();
@@ -296,7 +296,7 @@ impl Reference {
         if *outcome == Outcome::Admitted {
             self.waiting.remove(&entry.uid);
             let (queue, usage) = (Arc::clone(&entry.queue), entry.assignment.usage.clone());
-            self.held.insert(entry.uid.clone(), Holding { queue, since: now, usage, evicted: false });
+            self.hold(entry.uid.clone(), Holding { queue, since: now, usage, evicted: false });
             return;
         }
         if *outcome == Outcome::PendingPreemption {
@@ -305,6 +305,12 @@ impl Reference {
             }
         }
         self.requeue(&entry.uid, *outcome, Some(entry.assignment.positions()));
+    }
+
+    /// [T-8] A reservation counts as a change too, as the corpus shows.
+    fn hold(&mut self, uid: Uid, holding: Holding) {
+        *self.generations.entry(Arc::clone(&holding.queue)).or_insert(0) += 1;
+        self.held.insert(uid, holding);
     }
 
     fn mark_evicted(&mut self, uid: &Uid, now: Millis) {
@@ -327,9 +333,15 @@ impl Reference {
             || untried;
         let generation = self.generations.get(&queue).copied().unwrap_or(0);
         let round = self.round;
+        let sticky = (waits || self.waiting[uid].sticky) && !strict;
+        // A ClusterQueue has one preemptor.
+        for other in self.waiting.values_mut().filter(|other| sticky && other.queue.as_ref() == Some(&queue))
+        {
+            other.sticky = false;
+        }
         if let Some(waiting) = self.waiting.get_mut(uid) {
             waiting.parked = !again;
-            waiting.sticky = (waits || waiting.sticky) && !strict;
+            waiting.sticky = sticky;
             waiting.memory = positions.map(|positions| Memory { positions, generation, round });
         }
         let hopeless = matches!(outcome, Outcome::NoFit | Outcome::PreemptionNoCandidates);
