@@ -120,7 +120,7 @@ impl Hub {
     fn start_watches(&self, supervisor: &mut Supervisor, inbox: &mpsc::Sender<Input>) {
         for kind in Kind::WATCHED {
             let watching = shell::watch(self.client.clone(), kind, inbox.clone(), supervisor.draining());
-            supervisor.spawn("watch", async move {
+            supervisor.spawn(format!("watch of {}", shell::resource(kind)), async move {
                 watching.await;
                 Ok(())
             });

@@ -1,5 +1,6 @@
 //! Tasks that cannot die unseen.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
@@ -16,7 +17,7 @@ pub enum Stopped {
     #[error("{task}: {error}")]
     Failed {
         /// Its name.
-        task: &'static str,
+        task: Cow<'static, str>,
         /// Why.
         error: TaskError,
     },
@@ -24,13 +25,13 @@ pub enum Stopped {
     #[error("{task} panicked: {panic}")]
     Panicked {
         /// Its name.
-        task: &'static str,
+        task: Cow<'static, str>,
         /// What it said.
         panic: String,
     },
     /// A task ended before it was told to.
     #[error("{0} ended by itself")]
-    Ended(&'static str),
+    Ended(Cow<'static, str>),
     /// Tasks did not end in time after they were told to, or a second signal came.
     #[error("stopped before every task had ended")]
     Aborted,
@@ -50,7 +51,7 @@ pub async fn stop_signal() -> Result<(), Stopped> {
     Ok(())
 }
 
-type Ending = (&'static str, Result<Result<(), TaskError>, tokio::task::JoinError>);
+type Ending = (Cow<'static, str>, Result<Result<(), TaskError>, tokio::task::JoinError>);
 
 /// Runs the tasks that a process is made of. Every task is required: when one fails, panics or ends by itself,
 /// all the others are told to drain, and the process ends with that failure.
@@ -74,11 +75,12 @@ impl Supervisor {
     }
 
     /// Starts a task. It must return `Ok` soon after [`Supervisor::draining`] is cancelled, and not before.
-    pub fn spawn<F>(&mut self, name: &'static str, future: F)
+    pub fn spawn<F>(&mut self, name: impl Into<Cow<'static, str>>, future: F)
     where
         F: Future<Output = Result<(), TaskError>> + Send + 'static,
     {
         // Spawned twice so that the name is at hand when the inner task panics.
+        let name = name.into();
         self.tasks.spawn(async move { (name, tokio::spawn(future).await) });
     }
 

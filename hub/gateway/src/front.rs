@@ -14,11 +14,17 @@ use tracing::{info, warn};
 
 use crate::enrol::Enrolment;
 use crate::refusals::Refusals;
-use crate::registry::Registry;
+use crate::registry::{Registry, Standing};
 use crate::spokes::{Arrival, SpokeTable};
 
 /// How long a connection may wait with its hello.
 const HELLO_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Reason, detail and milliseconds to wait, for a spoke that has no Cluster (any more).
+const NO_CLUSTER: (Reason, &str, u32) =
+    (Reason::ClusterNotFound, "the hub has no Cluster of this identity; join again", 60_000);
+/// The same, for one that comes before the hub knows its Clusters.
+const NOT_YET: (Reason, &str, u32) = (Reason::HubUnavailable, "the hub cannot list its Clusters yet", 1_000);
 
 /// The hub's side of the link.
 #[derive(Debug)]
@@ -42,15 +48,16 @@ impl Front {
         Self { enrolment, refusals: Refusals::new(store), registry, spokes, incarnation }
     }
 
-    /// Says goodbye to a spoke that has no Cluster (any more).
-    async fn dismiss(&self, spoke: &SpokeId, io: HubIo) {
-        warn!(%spoke, "a spoke without a Cluster was dismissed");
-        let goodbye = Goodbye {
-            reason: Reason::ClusterNotFound,
-            detail: "the hub has no Cluster of this identity; join again".into(),
-            retry_after_ms: 60_000,
-            incarnation: self.incarnation,
-        };
+    /// Says goodbye to a spoke.
+    async fn dismiss(
+        &self,
+        spoke: &SpokeId,
+        io: HubIo,
+        (reason, detail, retry_after_ms): (Reason, &str, u32),
+    ) {
+        warn!(%spoke, %reason, detail, "a spoke was dismissed");
+        let goodbye =
+            Goodbye { reason, detail: detail.into(), retry_after_ms, incarnation: self.incarnation };
         if io.frames_out.send(HubFrame::Goodbye(goodbye)).await.is_ok() {
             io.close().await;
         }
@@ -72,9 +79,10 @@ impl Gateway for Front {
 
     async fn session(&self, peer: VerifiedPeer, mut io: HubIo) {
         let spoke = SpokeId::new(peer.identity().cluster().as_str());
-        let Some(name) = self.registry.name_of(&spoke).await else {
-            self.dismiss(&spoke, io).await;
-            return;
+        let name = match self.registry.look_up(&spoke).await {
+            Standing::Exists(name) => name,
+            Standing::Missing => return self.dismiss(&spoke, io, NO_CLUSTER).await,
+            Standing::NotListed => return self.dismiss(&spoke, io, NOT_YET).await,
         };
         let first = tokio::time::timeout(HELLO_PATIENCE, io.frames_in.recv()).await;
         let Ok(Some(first)) = first else {

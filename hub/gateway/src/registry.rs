@@ -27,22 +27,36 @@ pub struct Registry {
     deny: Arc<DenyList>,
 }
 
+/// What is known of a spoke's Cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It exists and has this name.
+    Exists(Arc<str>),
+    /// There is none with this UID.
+    Missing,
+    /// The Clusters could not be listed yet.
+    NotListed,
+}
+
 impl Registry {
     /// An empty registry that puts the UIDs of deleted Clusters on `deny`.
     pub fn new(deny: Arc<DenyList>) -> Self {
         Self { names: RwLock::default(), complete: signal::Sender::new(false), deny }
     }
 
-    /// The name of the Cluster with this UID, if it exists. Waits a little when the list is not there yet.
-    pub async fn name_of(&self, spoke: &SpokeId) -> Option<Arc<str>> {
+    /// Whether a Cluster with this UID exists. Waits a little when the list is not there yet.
+    pub async fn look_up(&self, spoke: &SpokeId) -> Standing {
         let uid = Uid::new(spoke.as_str());
         if let Some(name) = self.known(&uid) {
-            return Some(name);
+            return Standing::Exists(name);
         }
         let mut complete = self.complete.subscribe();
-        // When time runs out the answer is no, and the spoke comes again.
         let listed = tokio::time::timeout(PATIENCE, complete.wait_for(|listed| *listed)).await;
-        listed.is_ok().then(|| self.known(&uid)).flatten()
+        match (listed.is_ok(), self.known(&uid)) {
+            (_, Some(name)) => Standing::Exists(name),
+            (true, None) => Standing::Missing,
+            (false, None) => Standing::NotListed,
+        }
     }
 
     /// A Cluster that was just read: it may enrol before the watch has seen it.

@@ -17,6 +17,9 @@ pub const fn resource(kind: Kind) -> Resource {
         Kind::ClusterQueue => Resource::new(KUEUE, "v1beta2", "clusterqueues", false),
         Kind::LocalQueue => Resource::new(KUEUE, "v1beta2", "localqueues", true),
         Kind::ResourceFlavor => Resource::new(KUEUE, "v1beta2", "resourceflavors", false),
+        Kind::Cohort => Resource::new(KUEUE, "v1beta2", "cohorts", false),
+        Kind::Topology => Resource::new(KUEUE, "v1beta2", "topologies", false),
+        Kind::MultiKueueConfig => Resource::new(KUEUE, "v1beta2", "multikueueconfigs", false),
         Kind::WorkloadPriorityClass => Resource::new(KUEUE, "v1beta2", "workloadpriorityclasses", false),
         Kind::PriorityClass => Resource::new("scheduling.k8s.io", "v1", "priorityclasses", false),
         Kind::AdmissionCheck => Resource::new(KUEUE, "v1beta2", "admissionchecks", false),
@@ -39,6 +42,9 @@ pub(super) const fn field_manager(kind: Kind, op: &Op) -> FieldManager {
         | Kind::ClusterQueue
         | Kind::LocalQueue
         | Kind::ResourceFlavor
+        | Kind::Cohort
+        | Kind::Topology
+        | Kind::MultiKueueConfig
         | Kind::WorkloadPriorityClass
         | Kind::PriorityClass
         | Kind::AdmissionCheck
