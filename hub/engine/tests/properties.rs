@@ -88,12 +88,13 @@ fn run_out(scenario: &Scenario, idle: impl Fn(&Plan) -> bool) -> (Evictions, boo
 const EVERYTHING: Scope = Scope { preemption: true, fair: false, partial: true };
 const EVERYTHING_FAIR: Scope = Scope { fair: true, ..EVERYTHING };
 
-fn config(cases: u32) -> ProptestConfig {
-    ProptestConfig { cases, max_shrink_iters: 4000, failure_persistence: None, ..ProptestConfig::default() }
+/// 256 cases, or as many as `PROPTEST_CASES` says.
+fn config() -> ProptestConfig {
+    ProptestConfig { max_shrink_iters: 4000, failure_persistence: None, ..ProptestConfig::default() }
 }
 
 proptest! {
-    #![proptest_config(config(256))]
+    #![proptest_config(config())]
 
     /// [T-1]…[T-9], [Q-1]…[Q-10], [F-1]…[F-8], [S-1], [S-2], [S-4].
     #[test]

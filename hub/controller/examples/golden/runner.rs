@@ -118,7 +118,7 @@ pub(crate) fn play(scenario: &Value) -> Result<(), String> {
             cluster.set_time(at.plus(cycle.saturating_mul(1000)));
             let plan = cluster.cycle();
             compare::round(expected, &plan)
-                .map_err(|error| format!("step {number} cycle {cycle}: {error}"))?;
+                .map_err(|error| format!("step {number} cycle {cycle}: {error}{}", told(&plan)))?;
         }
         let _settled = cluster.world.snapshot();
         let after = step.get("after").unwrap_or(&Value::Null);
@@ -126,6 +126,18 @@ pub(crate) fn play(scenario: &Value) -> Result<(), String> {
             .map_err(|error| format!("step {number} after: {error}"))?;
     }
     Ok(())
+}
+
+/// What a plan says of its heads and victims, for whoever looks into a difference.
+fn told(plan: &fairlead_engine::Plan) -> String {
+    let mut text = String::new();
+    for head in &plan.heads {
+        text.push_str(&format!("\n    {} {:?}: {}", head.key, head.outcome, head.verdict.message));
+    }
+    for eviction in &plan.evictions {
+        text.push_str(&format!("\n    evicts {} ({}) for {}", eviction.key, eviction.cause.token(), eviction.by_key));
+    }
+    text
 }
 
 fn evicted_by_actions(step: &Value, cluster: &mut Cluster) -> Result<(), String> {

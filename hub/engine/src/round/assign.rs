@@ -121,6 +121,7 @@ impl<'w> Assigner<'_, 'w> {
         mut clusters: Option<&mut ClusterScan<'w>>,
     ) -> bool {
         let mut done: Vec<(ResIx, Choice)> = Vec::new();
+        let mut all_fit = true;
         for (name, (resource, amount)) in &unit.requests {
             if done.iter().any(|(assigned, _)| assigned == resource) {
                 continue;
@@ -140,7 +141,13 @@ impl<'w> Assigner<'_, 'w> {
             if let (Some(clusters), Some(remaining)) = (clusters.as_deref_mut(), found.clusters) {
                 clusters.take(unit, found.flavor, remaining);
             }
+            all_fit &= found.grade.means == Means::Fit;
             done.extend(found.choices);
+        }
+        if all_fit {
+            // Flavors that are judged to fit as a whole count so for each resource [F-5], even where one that comes
+            // from further up the tree outweighs another that would need preemption.
+            done.iter_mut().for_each(|(_, choice)| choice.mode = Mode::Fit);
         }
         self.record(unit, &done, assignment);
         true
