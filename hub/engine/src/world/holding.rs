@@ -64,6 +64,7 @@ impl World {
         }
         if let Some(queue) = self.queue_mut(held.queue) {
             queue.held.remove(&ix);
+            queue.generation = queue.generation.saturating_add(1);
         }
         self.charge_all(held.queue, &held.usage, false);
         self.note_on_cluster(held.reservation.spoke.as_ref(), ix, false);
