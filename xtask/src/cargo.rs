@@ -67,9 +67,9 @@ impl Cargo {
         cargo
     }
 
-    /// Builds every program and example for development.
-    pub(crate) fn build(&self) -> Result<()> {
-        run(&mut self.workspace("build", &["--bins", "--examples"]))
+    /// Builds these targets of the whole workspace for development: `--bins`, for example.
+    pub(crate) fn build(&self, targets: &[&str]) -> Result<()> {
+        run(&mut self.workspace("build", targets))
     }
 
     /// Builds Fairlead's programs and the benches as they are shipped.
@@ -82,9 +82,14 @@ impl Cargo {
         run(&mut cargo)
     }
 
-    /// A program that was built: `PROFILE/NAME` below the target folder, for example `debug/demo`.
-    pub(crate) fn program(&self, path: &str) -> Command {
-        let mut command = Command::new(self.target.join(path));
+    /// Where a program lies when it was built: `PROFILE/NAME` below the target folder, for example `debug/demo`.
+    pub(crate) fn path(&self, program: &str) -> PathBuf {
+        self.target.join(program)
+    }
+
+    /// A program that was built.
+    pub(crate) fn program(&self, program: &str) -> Command {
+        let mut command = Command::new(self.path(program));
         command.current_dir(&self.root);
         command
     }

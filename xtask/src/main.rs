@@ -20,6 +20,9 @@ use clap::{Parser, Subcommand};
 use cargo::Cargo;
 use out::Out;
 
+/// The demo, as it was built.
+const DEMO: &str = "debug/demo";
+
 /// The project's commands.
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
@@ -88,12 +91,12 @@ fn run(args: &Args) -> Result<()> {
         Command::Arch => arch::run(root, &mut out),
         Command::Crds { check } => {
             let cargo = Cargo::of(root)?;
-            cargo.build()?;
+            cargo.build(&["--example", "manifests"])?;
             test::crds(&cargo, *check)
         }
         Command::Golden { args } => {
             let cargo = Cargo::of(root)?;
-            cargo.build()?;
+            cargo.build(&["--example", "golden"])?;
             cargo::run(cargo.program("debug/examples/golden").args(args))
         }
         Command::Bench { args } => {
@@ -106,7 +109,11 @@ fn run(args: &Args) -> Result<()> {
 }
 
 fn demo(cargo: &Cargo, args: &[String]) -> Result<()> {
-    tools::check()?;
-    cargo.build()?;
-    cargo::run(cargo.program("debug/demo").args(args))
+    // What runs was built, and is to be ended by the program that started it.
+    let ends = args == ["down"] && cargo.path(DEMO).is_file();
+    if !ends {
+        tools::check()?;
+        cargo.build(&["--bins"])?;
+    }
+    cargo::run(cargo.program(DEMO).args(args))
 }

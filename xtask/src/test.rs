@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::cargo::{Cargo, run};
 use crate::out::Out;
-use crate::{arch, tools};
+use crate::{DEMO, arch, tools};
 
 /// The package whose tests need clusters.
 const RIG: &str = "fairlead-multicluster";
@@ -37,7 +37,11 @@ const STEPS: [Step; 13] = [
         run: |cargo, out| arch::run(cargo.root(), out),
     },
     Step { name: "clippy", about: "no lint warns", run: clippy },
-    Step { name: "build", about: "programs for the rig", run: |cargo, _| cargo.build() },
+    Step {
+        name: "build",
+        about: "programs for the rig",
+        run: |cargo, _| cargo.build(&["--bins", "--examples"]),
+    },
     Step { name: "crds", about: "generated manifests are current", run: |cargo, _| crds(cargo, true) },
     Step { name: "unit", about: "unit and property tests", run: unit },
     Step { name: "doc", about: "documentation and its examples", run: doc },
@@ -47,13 +51,9 @@ const STEPS: [Step; 13] = [
     Step {
         name: "demo",
         about: "the demo, checked",
-        run: |cargo, _| run(cargo.program("debug/demo").arg("--check")),
+        run: |cargo, _| run(cargo.program(DEMO).arg("--check")),
     },
-    Step {
-        name: "readme",
-        about: "the commands of README.md",
-        run: |cargo, out| readme::run(cargo.root(), out),
-    },
+    Step { name: "readme", about: "the commands of README.md", run: readme },
 ];
 
 /// Runs the steps of these names, in order; all of them when none is named.
@@ -112,7 +112,7 @@ fn doc(cargo: &Cargo, _: &mut Out) -> Result<()> {
 
 /// They are built once into a cache; that takes minutes, so it is a step of its own.
 fn programs(cargo: &Cargo, _: &mut Out) -> Result<()> {
-    run(cargo.program("debug/demo").arg("programs"))
+    run(cargo.program(DEMO).arg("programs"))
 }
 
 /// What needs clusters, but no hub with spokes.
@@ -122,6 +122,15 @@ fn rig(cargo: &Cargo, _: &mut Out) -> Result<()> {
 
 fn e2e(cargo: &Cargo, _: &mut Out) -> Result<()> {
     run(&mut cargo.workspace("test", &["--test", E2E]))
+}
+
+/// A tour that fails half-way leaves its demo running, so that is ended here.
+fn readme(cargo: &Cargo, out: &mut Out) -> Result<()> {
+    let outcome = readme::run(cargo.root(), out);
+    if outcome.is_err() {
+        run(cargo.program(DEMO).arg("down"))?;
+    }
+    outcome
 }
 
 fn seconds(span: Duration) -> String {

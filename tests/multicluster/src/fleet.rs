@@ -239,6 +239,9 @@ async fn start_hub(rig: &Rig, programs: &Programs, args: &[String]) -> Result<(P
         address.to_string(),
         "--advertise".to_owned(),
         address.to_string(),
+        // Any port of the loopback: nobody asks there, and another hub may run on this machine.
+        "--health".to_owned(),
+        "127.0.0.1:0".to_owned(),
     ];
     all.extend(args.iter().cloned());
     let spec = ProcessSpec::new("fairlead-hub", &programs.hub, all, rig.log_file("fairlead-hub"));

@@ -9,7 +9,6 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::cargo;
 use crate::out::Out;
 
 /// Stands on the line before a block that is run.
@@ -22,8 +21,11 @@ pub(super) fn run(root: &Path, out: &mut Out) -> Result<()> {
     ensure!(!script.is_empty(), "README.md has no block after the marker {MARKER}");
     out.line(format_args!("{} lines of README.md", script.lines().count()))?;
     // -v shows each command before its output, as a terminal does.
-    cargo::run(Command::new("bash").args(["-euvo", "pipefail", "-c", &script]).current_dir(root))
-        .context("a command of README.md failed (the last one shown)")
+    let mut bash = Command::new("bash");
+    bash.args(["-euvo", "pipefail", "-c", &script]).current_dir(root);
+    let status = bash.status().context("start bash")?;
+    ensure!(status.success(), "a command of README.md failed, the last one shown ({status})");
+    Ok(())
 }
 
 /// The marked blocks, one after the other.
