@@ -116,6 +116,9 @@ const fn kind_name(kind: Kind) -> Option<&'static str> {
         Kind::ResourceFlavor => Some("ResourceFlavor"),
         Kind::AdmissionCheck => Some("AdmissionCheck"),
         Kind::PlacementPolicy => Some("PlacementPolicy"),
+        Kind::MultiKueueConfig => Some("MultiKueueConfig"),
+        Kind::Cohort => Some("Cohort"),
+        Kind::Topology => Some("Topology"),
         _ => None,
     }
 }

@@ -22,6 +22,12 @@ pub enum Kind {
     LocalQueue,
     /// `kueue.x-k8s.io/v1beta2` ResourceFlavor.
     ResourceFlavor,
+    /// `kueue.x-k8s.io/v1beta2` Cohort.
+    Cohort,
+    /// `kueue.x-k8s.io/v1beta2` Topology.
+    Topology,
+    /// `kueue.x-k8s.io/v1beta2` MultiKueueConfig.
+    MultiKueueConfig,
     /// `kueue.x-k8s.io/v1beta2` WorkloadPriorityClass.
     WorkloadPriorityClass,
     /// `scheduling.k8s.io/v1` PriorityClass.
@@ -40,9 +46,12 @@ pub enum Kind {
 
 impl Kind {
     /// The kinds that the hub watches. It decides nothing before each of them has been listed once.
-    pub const WATCHED: [Self; 12] = [
+    pub const WATCHED: [Self; 15] = [
         Self::Namespace,
+        Self::Topology,
         Self::ResourceFlavor,
+        Self::Cohort,
+        Self::MultiKueueConfig,
         Self::WorkloadPriorityClass,
         Self::PriorityClass,
         Self::PlacementPolicy,

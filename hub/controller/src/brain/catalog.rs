@@ -29,6 +29,7 @@ pub(crate) struct Catalog {
     pub(crate) cluster_queues: BTreeMap<ObjectKey, Kept>,
     pub(crate) checks: BTreeMap<ObjectKey, Kept>,
     policies: BTreeSet<Arc<str>>,
+    configs: BTreeSet<Arc<str>>,
     flavors: BTreeMap<Arc<str>, Arc<Value>>,
     namespaces: BTreeMap<Arc<str>, bool>,
     pub(crate) priorities: Priorities,
@@ -50,6 +51,9 @@ impl Catalog {
             Kind::PlacementPolicy => {
                 self.policies.insert(name);
             }
+            Kind::MultiKueueConfig => {
+                self.configs.insert(name);
+            }
             Kind::ResourceFlavor => {
                 let spec = object.json.get("spec").cloned().unwrap_or(Value::Null);
                 self.flavors.insert(name, Arc::new(spec));
@@ -65,7 +69,14 @@ impl Catalog {
                 self.set_default_class(object);
                 self.priorities.pod.insert(name, priority_of(object));
             }
-            Kind::Job | Kind::Workload | Kind::Cluster | Kind::Tombstone | Kind::Event => {}
+            // The engine alone knows these, or the brain keeps them elsewhere.
+            Kind::Cohort
+            | Kind::Topology
+            | Kind::Job
+            | Kind::Workload
+            | Kind::Cluster
+            | Kind::Tombstone
+            | Kind::Event => {}
         }
     }
 
@@ -77,6 +88,9 @@ impl Catalog {
             Kind::AdmissionCheck => drop(self.checks.remove(key)),
             Kind::PlacementPolicy => {
                 self.policies.remove(&key.name);
+            }
+            Kind::MultiKueueConfig => {
+                self.configs.remove(&key.name);
             }
             Kind::ResourceFlavor => drop(self.flavors.remove(&key.name)),
             Kind::Namespace => drop(self.namespaces.remove(&key.name)),
@@ -139,9 +153,13 @@ impl Catalog {
         controller.is_some_and(is_dispatch_controller)
     }
 
-    /// Whether this PlacementPolicy exists.
-    pub(crate) fn has_policy(&self, name: &str) -> bool {
-        self.policies.contains(name)
+    /// Whether the parameters of a check exist; none where it has none.
+    pub(crate) fn has_parameters(&self, kind: &str, name: &str) -> bool {
+        match kind {
+            "PlacementPolicy" => self.policies.contains(name),
+            "MultiKueueConfig" => self.configs.contains(name),
+            _ => false,
+        }
     }
 
     /// The `spec` of a ResourceFlavor.

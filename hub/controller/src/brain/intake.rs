@@ -5,7 +5,7 @@ use std::sync::Arc;
 use fairlead_api::conditions::WorkloadCondition;
 use fairlead_api::labels;
 use fairlead_engine::Fact;
-use fairlead_model::{ObjectKey, RunId, SpokeId, Uid};
+use fairlead_model::{ObjectKey, Reason, RunId, SpokeId, Uid};
 
 use super::Brain;
 use super::run::{Job, Workload};
@@ -101,6 +101,9 @@ impl Brain {
                 };
             }
             run.gated = false;
+            // After a restart nobody is told again what the last leader told them.
+            let said = workload.status.verdict.as_ref().and_then(|verdict| Reason::from_token(&verdict.code));
+            run.told = run.told.or(said);
             run.finished |= workload.is(WorkloadCondition::Finished);
             run.workload = Some(workload);
         });

@@ -135,7 +135,9 @@ impl Brain {
                     self.sums.touch(Kind::LocalQueue, local);
                 }
             }
-            Kind::AdmissionCheck | Kind::ResourceFlavor | Kind::PlacementPolicy => self.touch_all_statuses(),
+            Kind::AdmissionCheck | Kind::ResourceFlavor | Kind::PlacementPolicy | Kind::MultiKueueConfig => {
+                self.touch_all_statuses();
+            }
             _ => {}
         }
     }

@@ -5,4 +5,5 @@ mod failure;
 mod flow;
 mod queues;
 mod restart;
+mod rules;
 mod stress;

@@ -103,10 +103,10 @@ impl Brain {
     }
 
     pub(super) fn check_active(&self, object: &Object) -> Active {
-        let kind = json::text(&object.json, &["spec", "parameters", "kind"]);
-        let name = json::text(&object.json, &["spec", "parameters", "name"]).unwrap_or_default();
-        if kind == Some("PlacementPolicy") && !self.catalog.has_policy(name) {
-            let message = format!("PlacementPolicy {name} does not exist");
+        let part = |field| json::text(&object.json, &["spec", "parameters", field]).unwrap_or_default();
+        let (kind, name) = (part("kind"), part("name"));
+        if !kind.is_empty() && !self.catalog.has_parameters(kind, name) {
+            let message = format!("{kind} {name} does not exist");
             return Active::no(AdmissionCheckReason::BadConfig.as_str(), message);
         }
         Active::yes(AdmissionCheckReason::Active.as_str(), "The admission check is active")
