@@ -118,6 +118,12 @@ impl Hub {
         self.settle();
     }
 
+    /// The same, with a fault that meets the first status write of the Workload: the commit.
+    pub(crate) fn submit_but(&mut self, name: &str, cpus: &str, fault: Option<Fault>) {
+        self.api.commit_fault = fault;
+        self.submit(name, cpus);
+    }
+
     /// Runs until nothing more happens at this instant.
     pub(crate) fn settle(&mut self) {
         for _ in 0..10_000 {

@@ -29,6 +29,8 @@ pub(crate) struct Api {
     news: VecDeque<Input>,
     /// Faults of the next writes of a kind.
     pub(crate) faults: VecDeque<(Kind, Fault)>,
+    /// Fault of the next commit.
+    pub(crate) commit_fault: Option<Fault>,
     /// While it is set, watches bring nothing.
     pub(crate) watch_is_slow: bool,
 }
@@ -114,6 +116,7 @@ impl Api {
         if fault.is_some() {
             self.faults.pop_front();
         }
+        let fault = if request.commit { self.commit_fault.take().or(fault) } else { fault };
         match fault {
             Some(Fault::LostRequest) => return Outcome::Unknown("timed out".into()),
             Some(Fault::NotSent) => return Outcome::NotSent,

@@ -19,6 +19,8 @@ pub(crate) enum Manner {
     Refuses(Reason),
     /// It prepares, and refuses to start.
     RefusesStart(Reason),
+    /// It prepares, and takes that back while the hub commits.
+    ChangesItsMind(Reason),
     /// Its session is up and nothing comes from it.
     Hung,
 }
@@ -102,6 +104,10 @@ impl SpokeSim {
         match command.desired {
             Desired::Prepare(intent) => match self.manner {
                 Manner::Refuses(reason) => self.observe(place, &intent, refused(reason)),
+                Manner::ChangesItsMind(reason) => {
+                    self.observe(place.clone(), &intent, CopyState::Accepted);
+                    self.observe(place, &intent, refused(reason));
+                }
                 _ => self.observe(place, &intent, CopyState::Accepted),
             },
             Desired::Start(intent) => match self.manner {

@@ -145,3 +145,17 @@ fn rule_a_a_slow_watch_is_no_obstacle_and_old_versions_change_nothing() {
     hub.settle();
     assert_eq!(hub.writes(before, Kind::Workload) + hub.writes(before, Kind::Job), 0);
 }
+
+#[test]
+fn a_refusal_that_crosses_the_commit_takes_the_admission_back_once_it_has_landed() {
+    for fault in [None, Some(Fault::LostAnswer), Some(Fault::LostRequest)] {
+        let mut hub = Hub::with_spokes(&["east", "west"]);
+        hub.spoke("east").manner = Manner::ChangesItsMind(Reason::NoRoom);
+        hub.submit_but("train", "1", fault);
+        hub.advance(2_000);
+        assert_eq!(hub.cluster_of("train"), "west", "{fault:?}");
+        assert_eq!(hub.spoke("east").started.len() + hub.spoke("west").started.len(), 1);
+        hub.submit("next", "7");
+        assert!(hub.is("next", "Admitted"), "quota is counted once");
+    }
+}

@@ -218,6 +218,7 @@ impl Storm {
                     Manner::Hung,
                     Manner::Refuses(Reason::NoRoom),
                     Manner::RefusesStart(Reason::SuspendedByLocalQueueing),
+                    Manner::ChangesItsMind(Reason::NoRoom),
                 ];
                 self.hub.spoke(name).manner = self.dice.pick(&manners).clone();
             }
