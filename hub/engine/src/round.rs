@@ -89,10 +89,10 @@ impl<'w> Round<'w> {
         used.iter().any(|used| other(&used.check) && !ready(&used.check))
     }
 
-    /// The use of a victim's LocalQueue, where that orders victims: admission fair sharing is on, both are of one queue
-    /// and of different LocalQueues [P-2].
-    pub(crate) fn local_use_between(&self, _preemptor: &Row, _victim: &Row) -> share::Use {
-        share::Use::default()
+    /// The use of a victim's LocalQueue, where that orders the victims of its queue [P-2].
+    pub(crate) fn local_use(&self, queue: &Queue, victim: &Row) -> share::Use {
+        let counts = self.world.is_usage_based(queue);
+        self.world.use_of(victim).filter(|_| counts).unwrap_or_default()
     }
 }
 

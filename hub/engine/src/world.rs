@@ -17,6 +17,7 @@ mod absorb;
 pub(crate) mod clusters;
 mod commit;
 mod holding;
+mod local_use;
 mod pending;
 pub(crate) mod rows;
 mod settle;
@@ -69,6 +70,8 @@ pub struct World {
     next_class: u32,
     /// Workloads in no queue whose reason has not been told yet.
     pub(crate) untold: BTreeSet<RowIx>,
+    /// What LocalQueues have used, where admission fair sharing is on.
+    local_use: BTreeMap<ObjectKey, local_use::LocalUse>,
     /// Ends of backoffs.
     backoffs: BTreeSet<(Millis, RowIx)>,
     pub(crate) forest: Forest,
@@ -110,9 +113,6 @@ impl World {
         self.now = self.now.max(now);
         self.end_backoffs()
     }
-
-    /// Samples the use of every LocalQueue whose interval has elapsed [P-9].
-    pub fn sample(&mut self) {}
 
     /// A view for one decision. Settles what earlier facts left to be computed, hence `&mut`.
     pub fn snapshot(&mut self) -> Snapshot<'_> {

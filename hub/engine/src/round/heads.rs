@@ -13,7 +13,7 @@ use crate::fact::{CheckPhase, PodSet};
 use crate::memory::Requeue;
 use crate::names::{CqIx, RowIx};
 use crate::plan::{Head, Outcome};
-use crate::world::rows::{Queue, Row};
+use crate::world::rows::{OrderKey, Queue, Row};
 use crate::{Budget, Plan};
 
 impl<'w> Round<'w> {
@@ -81,7 +81,8 @@ impl<'w> Round<'w> {
     /// grow with the reduction, as Kueue does (quirk 9).
     fn largest_part(&self, assigner: &Assigner<'_, 'w>) -> Option<(Assignment, Vec<Target>)> {
         let pod_sets = &assigner.row.fact.pod_sets;
-        let reducible = |pod_set: &PodSet| pod_set.min_count.map_or(0, |least| pod_set.count.saturating_sub(least));
+        let reducible =
+            |pod_set: &PodSet| pod_set.min_count.map_or(0, |least| pod_set.count.saturating_sub(least));
         let total: u32 = pod_sets.iter().map(reducible).fold(0, u32::saturating_add);
         if total == 0 {
             return None;
@@ -90,8 +91,10 @@ impl<'w> Round<'w> {
         let mut best = None;
         while low < high {
             let middle = low.midpoint(high);
-            let counts: Vec<u32> =
-                pod_sets.iter().map(|pod_set| reduced(pod_set.count, reducible(pod_set), (middle, total))).collect();
+            let counts: Vec<u32> = pod_sets
+                .iter()
+                .map(|pod_set| reduced(pod_set.count, reducible(pod_set), (middle, total)))
+                .collect();
             let found = self.with_targets(assigner, Some(&counts));
             if found.0.mode() >= Mode::Deferred || !found.1.is_empty() {
                 best = Some(found);
@@ -180,8 +183,28 @@ fn reduced(count: u32, reducible: u32, (step, of): (u32, u32)) -> u32 {
 }
 
 impl crate::world::World {
-    /// The workload that a queue offers next.
+    /// The workload that a queue offers next: with admission fair sharing the first of the LocalQueue that used
+    /// least, which outranks everything else.
     pub(crate) fn head(&self, queue: &Queue) -> Option<RowIx> {
-        queue.heap.first().map(|(_, row)| *row)
+        if !self.is_usage_based(queue) {
+            return queue.heap.first().map(|(_, row)| *row);
+        }
+        self.by_use(&queue.heap).first().copied()
+    }
+
+    /// Whether the LocalQueues of a queue take turns by their use.
+    pub(crate) fn is_usage_based(&self, queue: &Queue) -> bool {
+        self.settings.admission_fair_sharing.is_some()
+            && queue.fact.as_ref().is_some_and(|fact| fact.usage_based)
+    }
+
+    /// Rows in queue order with admission fair sharing.
+    pub(crate) fn by_use(&self, rows: &std::collections::BTreeSet<(OrderKey, RowIx)>) -> Vec<RowIx> {
+        let mut ordered: Vec<_> = rows
+            .iter()
+            .map(|(order, ix)| (self.row(*ix).and_then(|row| self.use_of(row)), order, *ix))
+            .collect();
+        ordered.sort();
+        ordered.into_iter().map(|(_, _, ix)| ix).collect()
     }
 }

@@ -53,7 +53,8 @@ impl Round<'_> {
     /// Lines the entries up. Trees do not affect each other.
     pub(crate) fn line_up(&self, mut entries: Vec<Entry>) -> Line {
         if self.policy.fair_sharing.is_none() {
-            entries.sort_by_cached_key(|entry| (!entry.second_pass, entry.assignment.borrow, self.merit(entry)));
+            entries
+                .sort_by_cached_key(|entry| (!entry.second_pass, entry.assignment.borrow, self.merit(entry)));
             entries.reverse();
             return Line::Fixed(entries);
         }
@@ -96,7 +97,9 @@ impl Round<'_> {
         // Children stand behind their parents, so one pass from the back settles each node after all below it. A
         // contender comes to a cohort with the claim of the child through which it comes.
         for node in (1..tree.nodes.len()).rev().map(crate::names::next) {
-            let (Some(one), Some(parent)) = (at_node.get(&node).copied(), tree.parent(node)) else { continue };
+            let (Some(one), Some(parent)) = (at_node.get(&node).copied(), tree.parent(node)) else {
+                continue;
+            };
             let one = Contender { claim: claim(one.position, node), ..one };
             let beaten = at_node.get(&parent).is_some_and(|current| !self.is_ahead(&one, current, entries));
             if !beaten {
@@ -114,10 +117,17 @@ impl Round<'_> {
     }
 
     /// What each node from the entry's queue up to the root would come to with the entry's usage added.
-    fn claims(&self, tree: &Tree, tree_ix: u32, entry: &Entry, state: &Overlay<'_>) -> BTreeMap<NodeIx, Claim> {
+    fn claims(
+        &self,
+        tree: &Tree,
+        tree_ix: u32,
+        entry: &Entry,
+        state: &Overlay<'_>,
+    ) -> BTreeMap<NodeIx, Claim> {
         let mut plane = state.plane(tree_ix).to_vec();
         let usage = &entry.assignment.usage;
-        let cols: Vec<(Col, i64)> = usage.iter().filter_map(|(fr, amount)| Some((tree.column(*fr)?, *amount))).collect();
+        let cols: Vec<(Col, i64)> =
+            usage.iter().filter_map(|(fr, amount)| Some((tree.column(*fr)?, *amount))).collect();
         for (col, amount) in &cols {
             tree.add_usage(&mut plane, entry.node, *col, *amount);
         }

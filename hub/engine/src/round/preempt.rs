@@ -76,12 +76,16 @@ impl<'w> Round<'w> {
         let ask = self.ask(assigner, vec![(col, value)], BTreeSet::from([fr]), None);
         let targets = ask.targets();
         if targets.is_empty() {
-            return Grade { means: Means::NoCandidates, borrow: level(assigner.state.plane(assigner.tree_ix)) };
+            return Grade {
+                means: Means::NoCandidates,
+                borrow: level(assigner.state.plane(assigner.tree_ix)),
+            };
         }
         let mut after = assigner.state.plane(assigner.tree_ix).to_vec();
         let mut within = false;
         for target in &targets {
-            within |= self.world.row(target.row).and_then(|row| self.world.queue_of(row)) == Some(assigner.queue_ix);
+            within |= self.world.row(target.row).and_then(|row| self.world.queue_of(row))
+                == Some(assigner.queue_ix);
             remove(self.world, assigner.tree, &mut after, target.row);
         }
         Grade { means: if within { Means::Preempt } else { Means::Reclaim }, borrow: level(&after) }
@@ -93,7 +97,8 @@ impl<'w> Round<'w> {
             // Victims are chosen together with the cluster that they free, which is the choice of clusters' business.
             return Vec::new();
         }
-        let usage = assignment.usage.iter().filter_map(|(fr, amount)| Some((assigner.tree.column(*fr)?, *amount)));
+        let usage =
+            assignment.usage.iter().filter_map(|(fr, amount)| Some((assigner.tree.column(*fr)?, *amount)));
         let mut contested = BTreeSet::new();
         for pod_set in &assignment.pod_sets {
             for (resource, choice) in &pod_set.flavors {
@@ -201,7 +206,8 @@ impl<'r, 'w> Ask<'r, 'w> {
         }
         let held = self.world().queue(queue).map(|queue| &queue.held);
         let there = |ix: &RowIx| !self.state.is_gone(*ix);
-        let may = |ix: &RowIx| there(ix) && self.world().row(*ix).is_some_and(|row| self.may_preempt(row, policy));
+        let may =
+            |ix: &RowIx| there(ix) && self.world().row(*ix).is_some_and(|row| self.may_preempt(row, policy));
         held.into_iter().flatten().copied().filter(may).collect()
     }
 
@@ -214,7 +220,8 @@ impl<'r, 'w> Ask<'r, 'w> {
         let row = self.world().row(ix)?;
         let held = row.held.as_deref()?;
         let own_queue = held.queue == self.queue;
-        let local_use = if own_queue { self.round.local_use_between(self.row, row) } else { share::Use::default() };
+        let queue = self.world().queue(held.queue).filter(|_| own_queue);
+        let local_use = queue.map(|queue| self.round.local_use(queue, row)).unwrap_or_default();
         Some(VictimKey {
             not_evicted: !held.evicted,
             own_queue,

@@ -46,7 +46,8 @@ impl Share {
         let mut share = Self { weight, borrows: !borrowed.is_empty(), ..nothing };
         for (resource, amount) in borrowed {
             let lendable = lendable(tree, names, parent, resource);
-            if lendable > 0 && amount.saturating_mul(share.lendable) > share.borrowed.saturating_mul(lendable) {
+            if lendable > 0 && amount.saturating_mul(share.lendable) > share.borrowed.saturating_mul(lendable)
+            {
                 (share.borrowed, share.lendable) = (amount, lendable);
             }
         }
@@ -63,10 +64,17 @@ impl Share {
         match (self.is_infinite(), other.is_infinite()) {
             (true, false) => Ordering::Greater,
             (false, true) => Ordering::Less,
-            (true, true) => product([self.borrowed, other.lendable, 1]).cmp(&product([other.borrowed, self.lendable, 1])),
-            (false, false) if self.borrowed == 0 || other.borrowed == 0 => self.borrowed.min(1).cmp(&other.borrowed.min(1)),
-            (false, false) => product([self.borrowed, other.lendable, other.weight])
-                .cmp(&product([other.borrowed, self.lendable, self.weight])),
+            (true, true) => {
+                product([self.borrowed, other.lendable, 1]).cmp(&product([other.borrowed, self.lendable, 1]))
+            }
+            (false, false) if self.borrowed == 0 || other.borrowed == 0 => {
+                self.borrowed.min(1).cmp(&other.borrowed.min(1))
+            }
+            (false, false) => product([self.borrowed, other.lendable, other.weight]).cmp(&product([
+                other.borrowed,
+                self.lendable,
+                self.weight,
+            ])),
         }
     }
 

@@ -88,7 +88,9 @@ impl<'w> Round<'w> {
                 Ok(placed) => {
                     let found = positions.iter().zip(&requests).zip(&placed);
                     let found: Vec<_> = found
-                        .map(|((position, (flavor, _)), placed)| (*position, topologies.assignment(flavor, placed)))
+                        .map(|((position, (flavor, _)), placed)| {
+                            (*position, topologies.assignment(flavor, placed))
+                        })
                         .collect();
                     for (position, place) in found {
                         set_place(assignment, position, Some(place));
@@ -126,7 +128,12 @@ impl<'w> Round<'w> {
         }
     }
 
-    fn note_misfit(&self, assigner: &Assigner<'_, '_>, assignment: &mut Assignment, (position, why): (usize, &str)) {
+    fn note_misfit(
+        &self,
+        assigner: &Assigner<'_, '_>,
+        assignment: &mut Assignment,
+        (position, why): (usize, &str),
+    ) {
         let pod_set = assignment.pod_sets.get(position);
         let flavor = pod_set.and_then(|pod_set| pod_set.placed_in);
         let group = pod_set.and_then(|pod_set| pod_set.flavors.first()).map(|(resource, _)| *resource);
@@ -144,7 +151,12 @@ impl<'w> Round<'w> {
 
     /// The place that an entry that needs preemption holds for the rest of the round [TAS-5]: where it fits once its
     /// victims are gone or, without victims, where it would fit if nothing ran.
-    pub(crate) fn place_after(&self, assigner: &Assigner<'_, 'w>, assignment: &mut Assignment, targets: &[Target]) {
+    pub(crate) fn place_after(
+        &self,
+        assigner: &Assigner<'_, 'w>,
+        assignment: &mut Assignment,
+        targets: &[Target],
+    ) {
         let (positions, requests) = self.requests(assigner.row, assignment);
         if requests.is_empty() || assignment.mode() != Mode::Preempt {
             return;
@@ -203,7 +215,8 @@ impl<'w> Round<'w> {
     fn requests<'a>(&'a self, row: &'a Row, assignment: &Assignment) -> Requests<'a> {
         let (mut positions, mut requests) = (Vec::new(), Vec::new());
         for (position, pod_set) in row.fact.pod_sets.iter().enumerate() {
-            let (Some(choice), Some(pod)) = (assignment.pod_sets.get(position), row.requests.get(position)) else {
+            let (Some(choice), Some(pod)) = (assignment.pod_sets.get(position), row.requests.get(position))
+            else {
                 continue;
             };
             let Some(flavor) = choice.placed_in else { continue };

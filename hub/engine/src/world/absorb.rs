@@ -311,7 +311,7 @@ impl World {
         let place = row.place;
         let stays_parked = matches!(place, Place::Parked(_)) && same_attempt(&old, &fact);
         let reclaims = old.reclaimable != fact.reclaimable;
-        let wakes = old.priority != fact.priority || (old.active && !fact.active);
+        let wakes = old.active && !fact.active;
         self.unqueue(ix);
         let held = self.release(ix);
         let local =
@@ -373,6 +373,7 @@ impl World {
         } else {
             self.enqueue(ix, parked);
         }
+        self.settle_entry(ix);
     }
 
     fn drop_workload(&mut self, uid: &Uid) -> Changed {

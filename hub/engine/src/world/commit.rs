@@ -42,6 +42,9 @@ impl World {
         if let Some(row) = self.row_mut(ix) {
             row.assumed = true;
         }
+        if earlier.is_none() {
+            self.charge_entry(ix, admission);
+        }
     }
 
     fn mark_evicted(&mut self, plan: &Plan, eviction: &Preempted) {
@@ -80,7 +83,9 @@ impl World {
     /// A queue has one workload that waits for its victims: the latest takes the place of those before it.
     fn unstick_others(&mut self, queue: CqIx, keep: RowIx) {
         let Some(row) = self.queue(queue) else { return };
-        let waiting = [&row.heap, &row.parked].into_iter().flat_map(|set| set.iter().take_while(|(order, _)| !order.not_sticky));
+        let waiting = [&row.heap, &row.parked]
+            .into_iter()
+            .flat_map(|set| set.iter().take_while(|(order, _)| !order.not_sticky));
         let others: Vec<RowIx> = waiting.map(|(_, ix)| *ix).filter(|ix| *ix != keep).collect();
         for ix in others {
             let Some(place) = self.row(ix).map(|row| row.place) else { continue };

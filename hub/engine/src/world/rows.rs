@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use fairlead_model::{Millis, Reason, SpokeId, Uid};
 
-use crate::fact::{ClusterQueue, EvictionCause, PodSet, PodSetAssignment, Reservation, TopologyAssignment, Workload};
+use crate::fact::{
+    ClusterQueue, EvictionCause, PodSet, PodSetAssignment, Reservation, TopologyAssignment, Workload,
+};
 use crate::memory::Scan;
 use crate::names::{CqIx, FlavorIx, FrIx, ResIx, RowIx};
 use crate::requests::PodRequests;

@@ -44,7 +44,8 @@ impl World {
     fn wake_placed(&mut self) {
         let placed = |ix: &u32| self.placing_flavors.contains(self.names.flavors.text(*ix));
         let uses = |queue: &super::Queue| queue.groups.iter().flat_map(|group| &group.flavors).any(placed);
-        let users: Vec<CqIx> = self.queues_by_name().filter(|(_, queue)| uses(queue)).map(|(ix, _)| ix).collect();
+        let users: Vec<CqIx> =
+            self.queues_by_name().filter(|(_, queue)| uses(queue)).map(|(ix, _)| ix).collect();
         self.waking.extend(users);
     }
 
@@ -81,15 +82,19 @@ impl World {
 
     /// What a reservation holds in topologies: pod set position, flavor, domains. Pods that are no longer needed free
     /// their nodes; which ones they were is not known, so the last domains are taken to be free first.
-    pub(super) fn places_of(&self, row: &Row, pod_sets: &[PodSetAssignment]) -> Vec<(usize, Arc<str>, TopologyAssignment)> {
+    pub(super) fn places_of(
+        &self,
+        row: &Row,
+        pod_sets: &[PodSetAssignment],
+    ) -> Vec<(usize, Arc<str>, TopologyAssignment)> {
         let mut places = Vec::new();
         for assignment in pod_sets {
             let Some(topology) = &assignment.topology else { continue };
             let position = row.fact.pod_sets.iter().position(|pod_set| pod_set.name == assignment.name);
-            let with_topology = |name: &&Arc<str>| {
-                self.flavors.get(*name).is_some_and(|flavor| flavor.topology.is_some())
-            };
-            let flavor = assignment.flavors.values().find(with_topology).or_else(|| self.flavor_beside(pod_sets));
+            let with_topology =
+                |name: &&Arc<str>| self.flavors.get(*name).is_some_and(|flavor| flavor.topology.is_some());
+            let flavor =
+                assignment.flavors.values().find(with_topology).or_else(|| self.flavor_beside(pod_sets));
             if let (Some(position), Some(flavor)) = (position, flavor) {
                 let kept = trimmed(topology, row.charged_count(assignment));
                 places.push((position, Arc::clone(flavor), kept));

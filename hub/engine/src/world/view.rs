@@ -6,7 +6,7 @@ use std::sync::Arc;
 use fairlead_model::{ObjectKey, ResourceName};
 
 use super::World;
-use super::rows::OrderKey;
+use super::rows::{OrderKey, Queue};
 use crate::names::RowIx;
 use crate::round::share::Share;
 
@@ -31,13 +31,19 @@ pub struct QueueUsage {
 impl World {
     /// Pending workloads by ClusterQueue; queues without any are left out.
     pub fn pending(&self) -> BTreeMap<Arc<str>, PendingQueue> {
-        let keys = |set: &std::collections::BTreeSet<(OrderKey, RowIx)>| {
-            set.iter().filter_map(|(_, ix)| self.row(*ix)).map(|row| row.fact.key.clone()).collect()
+        let keys = |queue: &Queue, set: &std::collections::BTreeSet<(OrderKey, RowIx)>| {
+            let rows = if self.is_usage_based(queue) {
+                self.by_use(set)
+            } else {
+                set.iter().map(|(_, ix)| *ix).collect()
+            };
+            rows.into_iter().filter_map(|ix| self.row(ix)).map(|row| row.fact.key.clone()).collect()
         };
         let mut pending = BTreeMap::new();
         for (_, queue) in self.queues_by_name() {
             if queue.fact.is_some() && (!queue.heap.is_empty() || !queue.parked.is_empty()) {
-                let lists = PendingQueue { active: keys(&queue.heap), parked: keys(&queue.parked) };
+                let lists =
+                    PendingQueue { active: keys(queue, &queue.heap), parked: keys(queue, &queue.parked) };
                 pending.insert(Arc::clone(&queue.name), lists);
             }
         }

@@ -152,7 +152,12 @@ fn collect(ask: &Ask<'_, '_>) -> Candidates {
 }
 
 /// Whether the request fits into a node's own quota, and what of it has to come from above.
-fn fits_quota(ask: &Ask<'_, '_>, plane: &[i64], node: NodeIx, request: &[(Col, i64)]) -> (bool, Vec<(Col, i64)>) {
+fn fits_quota(
+    ask: &Ask<'_, '_>,
+    plane: &[i64],
+    node: NodeIx,
+    request: &[(Col, i64)],
+) -> (bool, Vec<(Col, i64)>) {
     let fits = request.iter().all(|(col, amount)| !ask.tree.borrowing_with(plane, node, *col, *amount));
     let rest = request.iter().map(|(col, amount)| {
         let local = ask.tree.local_available(plane, node, *col);

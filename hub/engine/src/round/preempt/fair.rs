@@ -145,7 +145,9 @@ impl<'r, 'w> Search<'r, 'w> {
                     self.pruned.insert(cohort);
                     return None;
                 }
-                (Some((node, share)), Some((_, queue_share))) if share.cmp(&queue_share) != Ordering::Less => {
+                (Some((node, share)), Some((_, queue_share)))
+                    if share.cmp(&queue_share) != Ordering::Less =>
+                {
                     cohort = node;
                 }
                 (Some((node, _)), None) => cohort = node,
@@ -159,7 +161,8 @@ impl<'r, 'w> Search<'r, 'w> {
     fn highest_children(&mut self, cohort: NodeIx) -> (Option<(NodeIx, Share)>, Option<(NodeIx, Share)>) {
         let tree = self.tree();
         let children = tree.node(cohort).map_or(&[][..], |node| &node.children);
-        let (mut best_cohort, mut best_queue): (Option<(NodeIx, Share)>, Option<(NodeIx, Share)>) = (None, None);
+        let (mut best_cohort, mut best_queue): (Option<(NodeIx, Share)>, Option<(NodeIx, Share)>) =
+            (None, None);
         for child in children {
             if self.pruned.contains(child) {
                 continue;
