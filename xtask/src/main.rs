@@ -63,10 +63,12 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
         args: Vec<String>,
     },
-    /// Run a suite of benchmarks on release builds.
+    /// Run a suite of benchmarks on release builds: engine, or e2e.
     Bench {
-        /// The suite, and --json for one line of JSON a row.
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+        /// The suite.
+        suite: String,
+        /// --json for one line of JSON a row, and what else the suite understands.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
 }
@@ -99,13 +101,20 @@ fn run(args: &Args) -> Result<()> {
             cargo.build(&["--example", "golden"])?;
             cargo::run(cargo.program("debug/examples/golden").args(args))
         }
-        Command::Bench { args } => {
-            let cargo = Cargo::of(root)?;
-            tools::check()?;
-            cargo.build_release()?;
-            cargo::run(cargo.program("release/bench").args(args))
-        }
+        Command::Bench { suite, args } => bench(&Cargo::of(root)?, suite, args),
     }
+}
+
+/// The engine's suite needs nothing but the engine; any other runs on the rig.
+fn bench(cargo: &Cargo, suite: &str, args: &[String]) -> Result<()> {
+    if suite == "engine" {
+        let mut bench = cargo.command("bench");
+        bench.args(["--quiet", "--package", "fairlead-engine", "--bench", "engine", "--"]).args(args);
+        return cargo::run(&mut bench);
+    }
+    tools::check()?;
+    cargo.build_release()?;
+    cargo::run(cargo.program("release/bench").arg(suite).args(args))
 }
 
 fn demo(cargo: &Cargo, args: &[String]) -> Result<()> {

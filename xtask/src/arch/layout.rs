@@ -157,5 +157,6 @@ pub(super) const GUARDS: [Guard; 2] = [
     },
 ];
 
-/// What the tests of pure crates may use from outside: random inputs, and reading golden scenarios.
-pub(super) const PURE_DEV: [&str; 2] = ["proptest", "serde_json"];
+/// What tests and benches of pure crates may use from outside: random inputs, reading golden scenarios, counting
+/// allocations.
+pub(super) const PURE_DEV: [&str; 3] = ["proptest", "serde_json", "stats_alloc"];
