@@ -7,7 +7,7 @@
 //! a record, the record is *reconciled*, and reconciling compares what is with what should be and writes the
 //! difference. Its rules (design §4):
 //!
-//! * a. facts are keyed by kind and UID; a version at or below one seen or written by us is dropped ([`ledger`]);
+//! * a. facts are keyed by kind and UID; a version at or below one seen or written by us is dropped (`ledger`);
 //! * b. assumed usage replaces the engine's row of the workload; an unknown outcome is settled by a consistent read;
 //! * c. nothing is decided before every kind has been listed once;
 //! * d. one operation in flight per Workload and per Job; whatever becomes true meanwhile merges into the next;
