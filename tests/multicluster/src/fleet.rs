@@ -42,6 +42,9 @@ pub const CRASH_POINT: &str = "FAIRLEAD_CRASH_POINT";
 /// How long processes may take to be ready. A second or two is usual.
 const READY_BOUND: Duration = Duration::from_secs(60);
 
+/// How long the hub may take to end in order.
+const STOP_BOUND: Duration = Duration::from_secs(15);
+
 /// How long a service account's token for hub or agent is valid.
 const TOKEN_LIFETIME: Duration = Duration::from_hours(12);
 
@@ -173,8 +176,10 @@ impl Fleet {
         .await
     }
 
-    /// Kills the hub and starts it again with these variables in addition, and waits until it is ready.
+    /// Ends the hub in order, where it still runs, starts it again with these variables in addition, and waits until
+    /// it is ready. (After a kill the new one first waits for the old one's lease to end.)
     pub async fn restart_hub(&self, env: &[(&str, &str)]) -> Result<()> {
+        self.hub.stop(STOP_BOUND).await?;
         self.hub.restart_with(|spec| {
             spec.env.retain(|(name, _)| name != CRASH_POINT);
             for (name, value) in env {
