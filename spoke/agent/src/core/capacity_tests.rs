@@ -1,3 +1,5 @@
+//! Free shapes: bound pods are subtracted, nodes that take no work are left out.
+
 use serde_json::json;
 
 use super::super::pods;

@@ -1,3 +1,5 @@
+//! What a pod asks for, and when it counts as stopped.
+
 use serde_json::json;
 
 use super::*;
