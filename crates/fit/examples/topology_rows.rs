@@ -94,7 +94,22 @@ fn row(name: &str, topologies: &mut Topologies, request: Request<'_>) {
         }
         all.sort_unstable();
         changed = all.get(all.len() / 2).copied().unwrap_or(0);
-        println!("{name}: what-if with the gang placed {:.1} us", micros(what_if));
+        let fits = median(501, || assert!(WhatIf::new().fits(topologies, &[held])));
+        let take = median(501, || WhatIf::new().take(topologies, held));
+        let mut committed = Vec::new();
+        for _ in 0..200 {
+            committed.push(median(1, || topologies.hold("gpu", &assignment, request.requests)));
+            topologies.release("gpu", &assignment, request.requests);
+        }
+        committed.sort_unstable();
+        println!(
+            "{name}: {} domains: what-if with the gang placed {:.1} us, second look {:.1} us, assumed {:.1} us, held {:.1} us",
+            assignment.domains.len(),
+            micros(what_if),
+            micros(fits),
+            micros(take),
+            micros(committed.get(100).copied().unwrap_or(0))
+        );
     }
     println!(
         "{name}: warm {:.1} us, named {:.1} us, after change {:.1} us, cold {:.1} us",

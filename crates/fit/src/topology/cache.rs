@@ -8,8 +8,9 @@ use super::counter::Class;
 use super::counts::Counts;
 use super::tree::Tree;
 
-/// How many classes are kept. One costs about 30 bytes a node.
-const KEPT: usize = 32;
+/// How many leaves, over all classes, are kept: at about 30 bytes each. A few classes are kept in any tree.
+const LEAVES: usize = 2 << 20;
+const FEWEST: usize = 16;
 
 /// A class on its own.
 #[derive(Debug)]
@@ -100,7 +101,8 @@ impl Cache {
 
     /// Adds a class, in place of the one that was not used for longest when there are too many.
     fn insert(&mut self, tree: &Tree, class: &Class<'_>) -> usize {
-        if self.entries.len() >= KEPT {
+        let most = LEAVES.checked_div(tree.leaves.len()).unwrap_or(0).clamp(FEWEST, 1024);
+        if self.entries.len() >= most {
             let oldest = self.entries.iter().enumerate().min_by_key(|(_, entry)| entry.used);
             if let Some(ix) = oldest.map(|(ix, _)| ix) {
                 self.entries.remove(ix);

@@ -89,16 +89,12 @@ impl Counter {
 
     /// What fits in a leaf when `extra` is taken there on top of what is held.
     pub(super) fn leaf(&self, tree: &Tree, leaf: u32, bars: Bars, extra: Option<&[i64]>) -> Count {
-        let free = |column: usize| {
-            let free = tree.free(leaf, column, self.empty);
-            let extra = extra.and_then(|extra| extra.get(column)).copied().unwrap_or(0);
-            free.saturating_sub(extra)
-        };
+        let free = tree.free(leaf, self.empty, extra);
         let open = bars.worker == Barred::No;
-        let pods = if open { times(&self.pod, free) } else { 0 };
+        let pods = if open { times(&self.pod, &free) } else { 0 };
         let mut count = Count { pods, led_pods: pods, leads: true, ..Count::default() };
         if let Some(leader) = &self.leader {
-            count.leads = bars.leader && times(leader, free) > 0;
+            count.leads = bars.leader && times(leader, &free) > 0;
             let taken = |column: usize| {
                 let leader = leader.iter().flatten().find(|(need, _)| *need == column);
                 free(column).saturating_sub(leader.map_or(0, |(_, amount)| *amount))

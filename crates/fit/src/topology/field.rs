@@ -46,12 +46,12 @@ pub(super) fn with_pod(per_pod: &Resources) -> Resources {
 }
 
 /// Adds to an entry, and drops the entry when nothing is left of it.
-fn account<K: Ord + Clone>(map: &mut BTreeMap<K, Resources>, key: &K, amounts: &Resources, times: i64) {
-    if !map.contains_key(key) {
-        map.insert(key.clone(), Resources::new());
-    }
-    let Some(sum) = map.get_mut(key) else { return };
-    sum.add(&amounts.times(times));
+fn account<K: Ord + Clone>(map: &mut BTreeMap<K, Resources>, key: &K, amounts: &Resources) {
+    let Some(sum) = map.get_mut(key) else {
+        map.insert(key.clone(), amounts.clone());
+        return;
+    };
+    sum.add(amounts);
     if sum.iter().all(|(_, amount)| amount == 0) {
         map.remove(key);
     }
@@ -102,7 +102,7 @@ impl Topologies {
     pub fn set_pod(&mut self, key: ObjectKey, node: Arc<str>, requests: &Resources) {
         self.remove_pod(&key);
         let requests = with_pod(requests);
-        account(&mut self.others, &node, &requests, 1);
+        account(&mut self.others, &node, &requests);
         self.others_changed(&node);
         self.pods.insert(key, (node, requests));
     }
@@ -110,7 +110,7 @@ impl Topologies {
     /// Such a pod has ended or is gone.
     pub fn remove_pod(&mut self, key: &ObjectKey) {
         let Some((node, requests)) = self.pods.remove(key) else { return };
-        account(&mut self.others, &node, &requests, -1);
+        account(&mut self.others, &node, &requests.times(-1));
         self.others_changed(&node);
     }
 
@@ -135,15 +135,16 @@ impl Topologies {
     fn change_held(&mut self, flavor: &str, (assignment, per_pod): (&Assignment, &Resources), sign: i64) {
         let amounts = with_pod(per_pod);
         let by_host = is_by_host(assignment);
+        // Most domains of a gang have the same number of pods.
+        let mut of = (0, Resources::new());
         for (values, count) in &assignment.domains {
-            let times = i64::from(*count).saturating_mul(sign);
-            if by_host {
-                if let Some(host) = values.last() {
-                    account(&mut self.by_host, host, &amounts, times);
-                }
-            } else {
-                let paths = self.by_path.entry(flavor.into()).or_default();
-                account(paths, values, &amounts, times);
+            if of.0 != *count {
+                of = (*count, amounts.times(i64::from(*count).saturating_mul(sign)));
+            }
+            if !by_host {
+                account(self.by_path.entry(flavor.into()).or_default(), values, &of.1);
+            } else if let Some(host) = values.last() {
+                account(&mut self.by_host, host, &of.1);
             }
         }
         for (name, entry) in &mut self.flavors {
@@ -151,10 +152,10 @@ impl Topologies {
                 continue;
             }
             let columns = entry.tree.columns(&amounts);
-            for (values, count) in &assignment.domains {
-                if let Some(leaf) = entry.tree.leaf(values) {
-                    let times = i64::from(*count).saturating_mul(sign);
-                    entry.tree.add_held(leaf, &columns, times);
+            let leaves: Vec<(Option<u32>, u32)> = entry.tree.leaves_of(assignment).collect();
+            for (leaf, count) in leaves {
+                if let Some(leaf) = leaf {
+                    entry.tree.add_held(leaf, &columns, i64::from(count).saturating_mul(sign));
                 }
             }
         }

@@ -11,7 +11,7 @@ use super::counter::{Barred, Class, bars};
 use super::descend::{Share, descend};
 use super::field::Topologies;
 use super::request::{Ask, Misfit, Options, Request, Why};
-use super::tree::{Tree, ordinal};
+use super::tree::ordinal;
 use super::view::View;
 use super::what_if::WhatIf;
 
@@ -135,9 +135,9 @@ impl Topologies {
                 Barred::Selector => &mut all.selector,
                 Barred::Affinity => &mut all.affinity,
                 Barred::No => {
-                    let extra = rows.and_then(|rows| rows.get(&leaf));
-                    let free = |column| free_under(tree, (leaf, column), extra, options.empty);
-                    let lacks = |name: &str, amount| tree.column(name).map_or(0, free) < amount;
+                    let extra = rows.and_then(|rows| rows.get(&leaf)).map(Vec::as_slice);
+                    let free = tree.free(leaf, options.empty, extra);
+                    let lacks = |name: &str, amount| tree.column(name).map_or(0, &free) < amount;
                     let Some((name, _)) = needs.iter().find(|(name, amount)| lacks(name, *amount)) else {
                         continue;
                     };
@@ -149,12 +149,6 @@ impl Topologies {
         all.resources = lacking.into_iter().collect();
         all
     }
-}
-
-/// What is free in a cell when `extra` is taken there.
-fn free_under(tree: &Tree, (leaf, column): (u32, usize), extra: Option<&Vec<i64>>, empty: bool) -> i64 {
-    let extra = extra.and_then(|extra| extra.get(column)).copied().unwrap_or(0);
-    tree.free(leaf, column, empty).saturating_sub(extra)
 }
 
 /// Pod sets of one group and flavor together, in the order of their first members. Pod sets without pods go alone.

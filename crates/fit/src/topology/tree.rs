@@ -14,6 +14,9 @@ use super::changes::Changes;
 /// The label whose levels are single nodes.
 pub(super) const HOSTNAME: &str = "kubernetes.io/hostname";
 
+/// How far ahead of a leaf the next one of an assignment is looked for before its name is looked up.
+const NEAR: usize = 64;
+
 /// A node as topologies see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
@@ -177,6 +180,27 @@ impl Tree {
         Some(found.1)
     }
 
+    /// The leaves that an assignment names, with their pods; those that are not here are none. Domains are stored in the
+    /// order of leaves, and those that were named here share their text, so most are found close after the one before.
+    pub(super) fn leaves_of<'a>(
+        &'a self,
+        assignment: &'a Assignment,
+    ) -> impl Iterator<Item = (Option<u32>, u32)> + 'a {
+        let hosts = if self.by_node { self.domains.last() } else { None };
+        let hosts = hosts.map_or(&[][..], Vec::as_slice);
+        let mut next = 0_usize;
+        assignment.domains.iter().map(move |(values, count)| {
+            let near = hosts.get(next..).unwrap_or_default().iter().take(NEAR);
+            let same = |domain: &Domain| values.last().is_some_and(|value| Arc::ptr_eq(value, &domain.value));
+            let leaf = match near.clone().position(same) {
+                Some(offset) => Some(ordinal(next.saturating_add(offset))),
+                None => self.leaf(values),
+            };
+            next = leaf.map_or(next, |leaf| at(leaf).saturating_add(1));
+            (leaf, *count)
+        })
+    }
+
     /// Whether a leaf has a node that can be used.
     pub(super) fn is_usable(&self, leaf: u32) -> bool {
         self.leaves.get(at(leaf)).is_some_and(|leaf| leaf.usable)
@@ -204,14 +228,22 @@ impl Tree {
         start..start.saturating_add(self.resources.len())
     }
 
-    /// What is free in one cell; as if nothing were held when `empty`.
-    pub(super) fn free(&self, leaf: u32, column: usize, empty: bool) -> i64 {
-        let cell = self.cells(leaf).start.saturating_add(column);
-        let capacity = self.capacity.get(cell).copied().unwrap_or(0);
-        if empty {
-            return capacity;
+    /// What is free in a leaf by column; as if nothing were held when `empty`, less what is taken `extra`.
+    pub(super) fn free<'a>(
+        &'a self,
+        leaf: u32,
+        empty: bool,
+        extra: Option<&'a [i64]>,
+    ) -> impl Fn(usize) -> i64 + 'a {
+        let row = |plane: &'a [i64]| plane.get(self.cells(leaf)).unwrap_or_default();
+        let capacity = row(&self.capacity);
+        let held = if empty { &[] } else { row(&self.held) };
+        let extra = extra.unwrap_or_default();
+        let cell = |row: &[i64], column: usize| row.get(column).copied().unwrap_or(0);
+        move |column| {
+            let free = cell(capacity, column).saturating_sub(cell(held, column));
+            free.saturating_sub(cell(extra, column))
         }
-        capacity.saturating_sub(self.held.get(cell).copied().unwrap_or(0))
     }
 
     /// Adds what workloads hold in a leaf, `times` over; less when it is negative. Resources that no node has count

@@ -47,8 +47,7 @@ impl WhatIf {
     fn change(&mut self, topologies: &Topologies, held: Held<'_>, sign: i64) {
         let amounts = with_pod(held.per_pod);
         for (name, tree) in topologies.trees_of(held.flavor, is_by_host(held.assignment)) {
-            let domains = held.assignment.domains.iter();
-            let leaves = domains.filter_map(|(values, count)| Some((tree.leaf(values)?, *count)));
+            let leaves = tree.leaves_of(held.assignment).filter_map(|(leaf, count)| Some((leaf?, count)));
             self.add((name, tree), leaves, &amounts, sign);
         }
     }
@@ -100,28 +99,41 @@ impl WhatIf {
     /// Whether all these pods can be there at once, on top of what is held and assumed [S-4]. Pod sets of one workload
     /// are looked at together, so that they cannot over-commit a node between them.
     pub fn fits(&self, topologies: &Topologies, all: &[Held<'_>]) -> bool {
+        if let [one] = all
+            && names_each_once(topologies, *one)
+        {
+            return self.has_room_for(topologies, *one, true);
+        }
         let mut with_all = self.clone();
         for held in all {
             with_all.take(topologies, *held);
         }
-        all.iter().all(|held| with_all.has_room_for(topologies, *held))
+        all.iter().all(|held| with_all.has_room_for(topologies, *held, false))
     }
 
-    /// Whether nothing that the pods request is over-committed where they are, and all of their domains are usable.
-    fn has_room_for(&self, topologies: &Topologies, held: Held<'_>) -> bool {
+    /// Whether the domains of these pods are usable, and nothing that the pods request is over-committed there; with the
+    /// pods themselves `added`, or assumed already.
+    fn has_room_for(&self, topologies: &Topologies, held: Held<'_>, added: bool) -> bool {
         let Some(tree) = topologies.tree(held.flavor) else { return false };
         let amounts = with_pod(held.per_pod);
         let wanted = amounts.iter().filter(|(_, amount)| *amount > 0);
-        let columns = wanted.map(|(name, _)| tree.column(name)).collect::<Option<Vec<_>>>();
-        let Some(columns) = columns else { return held.assignment.domains.is_empty() };
+        let columns = wanted.map(|(name, amount)| Some((tree.column(name)?, amount)));
+        let Some(columns) = columns.collect::<Option<Vec<_>>>() else {
+            return held.assignment.domains.is_empty();
+        };
         let rows = self.rows(held.flavor);
-        held.assignment.domains.iter().all(|(values, _)| {
-            let Some(leaf) = tree.leaf(values).filter(|leaf| tree.is_usable(*leaf)) else { return false };
-            let row = rows.and_then(|rows| rows.get(&leaf));
-            columns.iter().all(|column| {
-                let extra = row.and_then(|row| row.get(*column)).copied().unwrap_or(0);
-                tree.free(leaf, *column, false) >= extra
-            })
+        tree.leaves_of(held.assignment).all(|(leaf, count)| {
+            let Some(leaf) = leaf.filter(|leaf| tree.is_usable(*leaf)) else { return false };
+            let extra = rows.and_then(|rows| rows.get(&leaf)).map(Vec::as_slice);
+            let free = tree.free(leaf, false, extra);
+            let times = if added { i64::from(count) } else { 0 };
+            columns.iter().all(|(column, amount)| free(*column) >= amount.saturating_mul(times))
         })
     }
+}
+
+/// Whether an assignment names its domains in order, none twice, as those made here do.
+fn names_each_once(topologies: &Topologies, held: Held<'_>) -> bool {
+    let Some(tree) = topologies.tree(held.flavor) else { return true };
+    tree.leaves_of(held.assignment).is_sorted_by(|(a, _), (b, _)| a < b)
 }

@@ -230,6 +230,8 @@ fn the_second_look_is_at_all_pod_sets_together() {
     round.take(&topologies, held(&assigned("n6:1"), &per_pod));
     assert!(!round.fits(&topologies, &both), "nine on eight CPUs");
     assert!(round.fits(&topologies, &both[..1]));
+    let repeated = assigned("n6:5 n6:4");
+    assert!(!WhatIf::new().fits(&topologies, &[held(&repeated, &per_pod)]), "named twice, counted twice");
     hold(&mut topologies, "n6:3", "cpu=1");
     assert!(!round.fits(&topologies, &both[..1]));
     topologies.remove_node("n6");
