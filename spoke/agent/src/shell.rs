@@ -1,6 +1,6 @@
 //! The agent around its machine: watches in, operations out, the line to the hub.
 //!
-//! One task, the [`pump`], owns the machine. Everything else brings it input through one bounded inbox.
+//! One task, the `pump`, owns the machine. Everything else brings it input through one bounded inbox.
 
 mod crash;
 mod floor;
