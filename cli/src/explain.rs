@@ -3,6 +3,7 @@
 //! Nothing is computed here: the hub wrote the verdict when it decided, and this shows it. [`find`] reads the objects,
 //! [`Explanation::of`] picks what is said, [`render`] says it.
 
+mod advice;
 mod find;
 mod render;
 

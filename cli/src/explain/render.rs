@@ -3,7 +3,7 @@
 use fairlead_api::kueue::{Placement, Verdict, VerdictCandidate};
 use jiff::Timestamp;
 
-use super::Explanation;
+use super::{Explanation, advice};
 use crate::age;
 use crate::table::{Table, printable, wrap};
 
@@ -42,7 +42,10 @@ fn facts(explanation: &Explanation, now: Timestamp) -> Vec<(&'static str, String
         facts.push(("Cluster", cluster.clone()));
     }
     match &explanation.verdict {
-        Some(verdict) => facts.extend(why(verdict, now)),
+        Some(verdict) => {
+            facts.extend(why(verdict, now));
+            facts.extend(advice::about(&verdict.code).map(|advice| ("What to do", advice.to_owned())));
+        }
         None => facts.push(("Why", "not decided yet".to_owned())),
     }
     facts
@@ -158,6 +161,8 @@ State:       Pending
 Why:         WaitingForCapacity: No cluster has room for 2 pods of
              nvidia.com/gpu=8 in flavor a100 now.
 Decided:     4m59s ago
+What to do:  Wait, or add nodes. The hub looks again as soon as the spoke
+             reports more room.
 
 CLUSTER    FLAVOR   RESULT
 aws-use1   a100     WaitingForCapacity: nvidia.com/gpu asked 16, there 8, short
