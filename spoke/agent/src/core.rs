@@ -273,7 +273,7 @@ impl Core {
             Doing::Lookup(lookup) => self.looked_up(&placement, id, &lookup, (&outcome, now)),
             Doing::Create => self.created(&placement, outcome, now),
             Doing::Settle => self.settled(&placement, outcome, now),
-            Doing::Delete | Doing::Release => self.written(&placement, outcome, now),
+            Doing::Delete | Doing::Release => self.written(&placement, id, outcome, now),
         }
     }
 
@@ -393,6 +393,8 @@ fn unlist<K: Ord>(index: &mut BTreeMap<K, BTreeSet<PlacementId>>, key: &K, place
     }
 }
 
+#[cfg(test)]
+mod chaos;
 #[cfg(test)]
 mod harness;
 #[cfg(test)]

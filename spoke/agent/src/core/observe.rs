@@ -119,7 +119,13 @@ impl Core {
         match &row.attempt {
             Attempt::Held { .. } => Statement::Is(CopyState::Accepted),
             Attempt::Refused { refusal, .. } => Statement::Is(CopyState::Refused(refusal.clone())),
-            Attempt::Checking { .. } | Attempt::Creating | Attempt::Settling { .. } => Statement::Unchanged,
+            // A refusal does not stand while the same placement is tried anew.
+            Attempt::Checking { .. } | Attempt::Creating | Attempt::Settling { .. } => {
+                match row.shown.state {
+                    Some(CopyState::Refused(_)) => Statement::Nothing,
+                    _ => Statement::Unchanged,
+                }
+            }
             Attempt::Lapsed => Statement::Nothing,
             Attempt::Idle if !self.inventory_ready() => Statement::Unchanged,
             Attempt::Idle => match row.desired() {

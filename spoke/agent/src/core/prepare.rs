@@ -57,7 +57,7 @@ impl Core {
     ) {
         match &row.attempt {
             Attempt::Held { until } if *until <= now.mono => row.attempt = Attempt::Lapsed,
-            Attempt::Idle if row.copy.is_none() && self.inventory_ready() => {
+            Attempt::Idle if !row.creating() && row.copy.is_none() && self.inventory_ready() => {
                 self.claims.remove(placement);
                 row.attempt = match self.check(placement, row, intent) {
                     Ok((valid, claim)) => {

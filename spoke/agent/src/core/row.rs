@@ -33,8 +33,8 @@ pub(crate) enum Attempt {
     Creating,
     /// Start: a read settles what became of the create.
     Settling {
-        /// The read, if it is under way.
-        read: Option<OpId>,
+        /// When the read was sent, on the monotonic clock, if one is under way.
+        read: Option<Millis>,
     },
     /// The answer is no.
     Refused {
@@ -191,7 +191,7 @@ impl Row {
 
     /// Whether a create is under way or its outcome unknown.
     pub(crate) const fn creating(&self) -> bool {
-        matches!(self.attempt, Attempt::Creating | Attempt::Settling { .. })
+        self.unsettled.is_some() || matches!(self.attempt, Attempt::Creating | Attempt::Settling { .. })
     }
 
     /// Whether the answer is no.

@@ -1,6 +1,6 @@
 //! Start: the Job is created once, or found to be there already.
 
-use fairlead_model::{Now, PlacementId, Reason};
+use fairlead_model::{Millis, Now, PlacementId, Reason};
 use fairlead_session::{Desired, Intent, Refusal};
 
 use super::copy::Stamps;
@@ -36,26 +36,14 @@ impl Core {
                 let stamps = Stamps { placement: placement.clone(), run: row.run.clone(), epoch: row.epoch };
                 let Some(job) = stamps.write(valid.manifest, &row.key) else {
                     let refusal = refusal(Reason::InvalidJob, "the manifest has no pod template");
-                    return self.refuse(row, (revision, refusal), now);
+                    return deny(row, (revision, refusal), now);
                 };
                 self.claims.entry(placement.clone()).or_insert(claim);
                 let create = (Kind::Job, row.key.clone(), Op::Create(job), Some(valid.tenant));
                 self.operate(placement, Doing::Create, create);
                 row.attempt = Attempt::Creating;
             }
-            Err(refusal) => self.refuse(row, (revision, refusal), now),
-        }
-    }
-
-    /// Says no: at once, or when a create whose answer was lost has been settled.
-    #[expect(clippy::unused_self, reason = "a step of the core, like its neighbours")]
-    fn refuse(&self, row: &mut Row, (revision, refusal): (u64, Refusal), now: Now) {
-        if row.unsettled.is_none() {
-            row.attempt = Attempt::Refused { revision, refusal };
-        } else {
-            row.verdict = Some(refusal);
-            row.retry.at = row.unsettled.filter(|at| *at > now.mono);
-            row.attempt = Attempt::Settling { read: None };
+            Err(refusal) => deny(row, (revision, refusal), now),
         }
     }
 
@@ -81,13 +69,13 @@ impl Core {
             }
             Outcome::NotFound => {
                 let detail = format!("namespace {} does not exist here", row.key.namespace);
-                self.refuse(&mut row, (revision, refusal(Reason::NamespaceNotFound, detail)), now);
+                deny(&mut row, (revision, refusal(Reason::NamespaceNotFound, detail)), now);
             }
             Outcome::Refused(message) => {
-                self.refuse(&mut row, (revision, refusal(Reason::RejectedByApiServer, message)), now);
+                deny(&mut row, (revision, refusal(Reason::RejectedByApiServer, message)), now);
             }
             Outcome::Conflict | Outcome::Done(_) => {
-                self.refuse(&mut row, (revision, refusal(Reason::RejectedByApiServer, "conflict")), now);
+                deny(&mut row, (revision, refusal(Reason::RejectedByApiServer, "conflict")), now);
             }
         }
         self.rows.insert(placement.clone(), row);
@@ -95,6 +83,11 @@ impl Core {
 
     /// Reads what became of a create, when a read is due.
     pub(super) fn settle(&mut self, placement: &PlacementId, row: &mut Row, now: Now) {
+        // A lost create stays to be settled, also when nobody wants the Job any more.
+        let started = matches!(row.desired(), Some(Desired::Start(_)));
+        if row.unsettled.is_some() && !started && matches!(row.attempt, Attempt::Idle) {
+            row.attempt = Attempt::Settling { read: None };
+        }
         if !matches!(row.attempt, Attempt::Settling { read: None }) {
             return;
         }
@@ -103,8 +96,8 @@ impl Core {
             (row.attempt, row.unsettled, row.verdict) = (Attempt::Idle, None, None);
         } else if row.retry.due(now.mono) {
             let read = (Kind::Job, row.key.clone(), Op::Get, None);
-            let read = self.operate(placement, Doing::Settle, read);
-            row.attempt = Attempt::Settling { read: Some(read) };
+            self.operate(placement, Doing::Settle, read);
+            row.attempt = Attempt::Settling { read: Some(now.mono) };
         }
     }
 
@@ -112,6 +105,7 @@ impl Core {
     pub(super) fn settled(&mut self, placement: &PlacementId, outcome: Outcome, now: Now) {
         let Some(row) = self.rows.get_mut(placement) else { return };
         let revision = row.command.as_ref().map_or(0, |command| command.revision);
+        let Attempt::Settling { read: Some(sent) } = row.attempt else { return };
         match outcome {
             Outcome::Done(job) => {
                 let owner = taken_by(&job.json);
@@ -123,12 +117,12 @@ impl Core {
                         self.disown(placement, revision);
                     }
                 } else {
-                    // The name is somebody else's, so ours was not and will not be created.
-                    row.unsettled = None;
-                    row.attempt = Attempt::Refused { revision, refusal: occupied(&job.key, owner.as_ref()) };
+                    // The name is somebody else's; should it be freed in time, a lost create could still land.
+                    row.unsettled = row.unsettled.filter(|at| *at > sent);
+                    deny(row, (revision, occupied(&job.key, owner.as_ref())), now);
                 }
             }
-            Outcome::NotFound => nothing_found(row, revision, now),
+            Outcome::NotFound => nothing_found(row, (revision, sent), now),
             Outcome::Conflict | Outcome::AlreadyExists | Outcome::Refused(_) | Outcome::Unknown(_) => {
                 row.retry.failed(now.mono);
                 row.attempt = Attempt::Settling { read: None };
@@ -144,11 +138,23 @@ impl Core {
     }
 }
 
-/// The Job is not there. After a lost create that is proof only once the API server has given up on it; while
-/// Start is in force the create is simply sent again, since it can succeed only once.
-fn nothing_found(row: &mut Row, revision: u64, now: Now) {
+/// Says no: at once, or when a create whose answer was lost has been settled.
+fn deny(row: &mut Row, (revision, refusal): (u64, Refusal), now: Now) {
+    if row.unsettled.is_none() {
+        row.attempt = Attempt::Refused { revision, refusal };
+    } else {
+        row.verdict = Some(refusal);
+        row.retry.at = row.unsettled.filter(|at| *at > now.mono);
+        row.attempt = Attempt::Settling { read: None };
+    }
+}
+
+/// The Job was not there when the read came. After a lost create that is proof only if the API server had given up
+/// on it before the read was sent; while Start is in force the create is simply sent again, since it can succeed
+/// only once.
+fn nothing_found(row: &mut Row, (revision, sent): (u64, Millis), now: Now) {
     let wanted = matches!(row.desired(), Some(Desired::Start(_))) && row.verdict.is_none();
-    match row.unsettled.filter(|at| *at > now.mono) {
+    match row.unsettled.filter(|at| *at > sent) {
         _ if wanted => {
             row.retry.failed(now.mono);
             row.attempt = Attempt::Idle;

@@ -7,7 +7,7 @@ use super::copy::Copy;
 use super::ledger::Proof;
 use super::row::Row;
 use super::{Core, Doing, refusal};
-use crate::ports::{Kind, Op, Outcome};
+use crate::ports::{Kind, Op, OpId, Outcome};
 
 impl Core {
     /// Does what the copy needs: delete it, or take our finalizer off it.
@@ -82,9 +82,12 @@ impl Core {
     }
 
     /// A delete or a release has been answered.
-    pub(super) fn written(&mut self, placement: &PlacementId, outcome: Outcome, now: Now) {
+    pub(super) fn written(&mut self, placement: &PlacementId, id: OpId, outcome: Outcome, now: Now) {
+        // The row may have been closed and opened again meanwhile: an answer that is late brings nothing back.
+        let row = self.rows.get(placement).filter(|row| row.writing == Some(id));
+        let Some(uid) = row.and_then(|row| row.copy.as_ref()).map(|copy| &copy.uid) else { return };
         let job = match &outcome {
-            Outcome::Done(job) if job.version > 0 => Some(job.clone()),
+            Outcome::Done(job) if job.version > 0 && job.uid == *uid => Some(job.clone()),
             _ => None,
         };
         self.change(placement, |row| {

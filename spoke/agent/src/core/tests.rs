@@ -5,3 +5,4 @@ mod reporting;
 mod restarting;
 mod starting;
 mod stopping;
+mod walking;
