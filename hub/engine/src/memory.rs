@@ -40,6 +40,19 @@ pub struct Requeue {
     pub class_failed: bool,
     /// Where its scan goes on; none forgets.
     pub scan: Option<Scan>,
+    /// Its scan has come to the end of every list: until something changes, going through them again finds nothing new.
+    pub swept: bool,
+}
+
+/// An eviction, with what it was for: going round in circles is told by it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Way {
+    /// Who made way.
+    pub victim: Uid,
+    /// For whom.
+    pub preemptor: Uid,
+    /// A number that stands for what the preemptor would be charged: the same for the same flavors and amounts.
+    pub purpose: u64,
 }
 
 /// The memory of a plan.
@@ -47,4 +60,6 @@ pub struct Requeue {
 pub struct Memory {
     /// Heads that were not admitted.
     pub requeues: Vec<Requeue>,
+    /// Who made way for whom.
+    pub ways: Vec<Way>,
 }

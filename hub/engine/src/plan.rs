@@ -126,6 +126,7 @@ impl Plan {
             .extend(next.evictions.into_iter().map(|it| Preempted { round: number(it.round), ..it }));
         self.heads.extend(next.heads.into_iter().map(|it| Head { round: number(it.round), ..it }));
         self.memory.requeues.extend(next.memory.requeues);
+        self.memory.ways.extend(next.memory.ways);
         self.rounds = self.rounds.saturating_add(next.rounds);
         self.quiet = next.quiet;
     }

@@ -80,11 +80,23 @@ pub enum FairStrategy {
     LessThanInitialShare,
 }
 
+/// How dominant shares compare [P-5].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ShareRule {
+    /// As exact ratios: equal is equal.
+    #[default]
+    Exact,
+    /// As the 64-bit floats that Kueue computes, whose last bit may tell equal ratios apart.
+    Float,
+}
+
 /// What a decision depends on beside the facts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
     /// Fair sharing with these strategies; none means classical order and preemption.
     pub fair_sharing: Option<Vec<FairStrategy>>,
+    /// How shares compare.
+    pub shares: ShareRule,
 }
 
 /// What one call of [`decide`](crate::decide) may spend. Counted, not timed, so that a decision does not depend on

@@ -13,6 +13,7 @@ use crate::{Budget, Plan, Policy};
 
 mod assign;
 mod cluster;
+mod double;
 mod entry;
 mod explain;
 mod flavor;
@@ -42,10 +43,10 @@ pub(crate) struct Round<'w> {
 pub(crate) fn run(world: &World, policy: &Policy, budget: Budget, plan: &mut Plan) {
     let round = Round { world, policy, now: plan.at, number: plan.rounds };
     let base = Overlay::new(world);
-    let (entries, cut) = round.nominate(&base, budget, plan);
-    let acted = process::process(&round, round.line_up(entries), plan);
+    let nominated = round.nominate(&base, budget, plan);
+    let acted = process::process(&round, round.line_up(nominated.entries), plan);
     plan.rounds = plan.rounds.saturating_add(1);
-    plan.quiet = !acted && !cut;
+    plan.quiet = !acted && !nominated.unfinished;
 }
 
 impl<'w> Round<'w> {

@@ -88,6 +88,8 @@ pub struct World {
     placing_flavors: BTreeSet<Arc<str>>,
     /// Counts committed rounds.
     pub(crate) round: u64,
+    /// Counts changes that a head could be decided differently after.
+    pub(crate) version: u64,
 }
 
 /// An unchanging view of a [`World`] for one decision. It borrows, so it costs nothing and cannot go stale.
@@ -105,13 +107,22 @@ impl World {
     /// Takes in one fact. `now` is the wall clock: backoffs and admission fair sharing depend on it.
     pub fn absorb(&mut self, fact: Fact, now: Millis) -> Changed {
         self.now = self.now.max(now);
-        self.take_in(fact)
+        self.changed_by(|world| world.take_in(fact))
     }
 
     /// Lets time pass: workloads whose backoff has ended return to their queues.
     pub fn advance(&mut self, now: Millis) -> Changed {
         self.now = self.now.max(now);
-        self.end_backoffs()
+        self.changed_by(Self::end_backoffs)
+    }
+
+    /// Runs a change and counts it if it was one.
+    fn changed_by(&mut self, change: impl FnOnce(&mut Self) -> Changed) -> Changed {
+        let changed = change(self);
+        if changed == Changed::Yes {
+            self.version = self.version.wrapping_add(1);
+        }
+        changed
     }
 
     /// A view for one decision. Settles what earlier facts left to be computed, hence `&mut`.
@@ -129,6 +140,11 @@ impl World {
     /// A workload's row.
     pub(crate) fn row(&self, ix: RowIx) -> Option<&Row> {
         self.rows.get(at(ix)).and_then(Option::as_ref)
+    }
+
+    /// The row of a workload's uid.
+    pub(crate) fn row_of(&self, uid: &Uid) -> Option<&Row> {
+        self.by_uid.get(uid).and_then(|ix| self.row(*ix))
     }
 
     fn row_mut(&mut self, ix: RowIx) -> Option<&mut Row> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use fairlead_api::Quantity;
 use fairlead_engine::policy::{
-    AdmissionFairSharing, Factor, FairStrategy, RequestRules, Transformation, TransformationStrategy,
+    AdmissionFairSharing, Factor, FairStrategy, RequestRules, ShareRule, Transformation, TransformationStrategy,
 };
 use fairlead_engine::{Policy, Settings};
 use serde_json::Value;
@@ -27,7 +27,10 @@ pub(crate) fn policy(config: &Value) -> Policy {
         _ => FairStrategy::LessThanOrEqualToFinalShare,
     };
     let fair = config.get("fairSharing").filter(|value| !value.is_null());
-    Policy { fair_sharing: fair.map(|_| strategies.into_iter().flatten().map(strategy).collect()) }
+    Policy {
+        fair_sharing: fair.map(|_| strategies.into_iter().flatten().map(strategy).collect()),
+        shares: ShareRule::Float,
+    }
 }
 
 fn texts(json: Option<&Value>) -> Vec<Arc<str>> {

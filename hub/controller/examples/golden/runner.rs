@@ -135,7 +135,12 @@ fn told(plan: &fairlead_engine::Plan) -> String {
         text.push_str(&format!("\n    {} {:?}: {}", head.key, head.outcome, head.verdict.message));
     }
     for eviction in &plan.evictions {
-        text.push_str(&format!("\n    evicts {} ({}) for {}", eviction.key, eviction.cause.token(), eviction.by_key));
+        text.push_str(&format!(
+            "\n    evicts {} ({}) for {}",
+            eviction.key,
+            eviction.cause.token(),
+            eviction.by_key
+        ));
     }
     text
 }

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use fairlead_model::{Reason, Shortfall, SpokeId};
 
 use crate::fact::{PreemptionCause, TopologyAssignment};
-use crate::names::{CqIx, FlavorIx, FrIx, ResIx, RowIx};
+use crate::names::{CqIx, FlavorIx, FrIx, Interned, ResIx, RowIx};
 use crate::quota::NodeIx;
+use crate::world::rows::print;
 
 /// How a flavor can serve a request, from worst to best [F-5].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -130,6 +131,17 @@ pub(crate) struct Assignment {
 }
 
 impl Assignment {
+    /// A number that stands for what it would be charged: the same for the same names and amounts, whatever order they
+    /// became known in.
+    pub(crate) fn purpose(&self, names: &Interned) -> u64 {
+        let one = |(fr, amount): (&FrIx, &i64)| {
+            let (flavor, resource) = names.pair(*fr);
+            let text = format!("{}/{}", names.flavors.text(flavor), names.resources.text(resource));
+            print(&text, std::iter::once((0, *amount)))
+        };
+        self.usage.iter().map(one).fold(0, u64::wrapping_add)
+    }
+
     /// The mode of its worst pod set.
     pub(crate) fn mode(&self) -> Mode {
         let worst = self.pod_sets.iter().map(PodSetChoice::mode).min().unwrap_or(Mode::Fit);

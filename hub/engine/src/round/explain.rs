@@ -13,12 +13,12 @@ use crate::world::World;
 use crate::world::rows::Row;
 
 /// A verdict without candidates.
-pub(crate) fn plain(reason: Reason, detail: Arc<str>) -> Verdict {
+pub(crate) fn plain(reason: Reason, detail: &str) -> Verdict {
     let message = match reason {
         Reason::NamespaceMismatch => format!("the ClusterQueue takes no workloads from namespace {detail}"),
         Reason::RequestsExceedLimits => format!("the pod template cannot be admitted: {detail}"),
         Reason::PendingEvaluation => format!("admission check {detail} stands against it"),
-        _ => detail.to_string(),
+        _ => detail.to_owned(),
     };
     Verdict { reason, cluster: None, message: message.into(), candidates: Vec::new() }
 }

@@ -13,27 +13,43 @@ use crate::fact::{CheckPhase, PodSet};
 use crate::memory::Requeue;
 use crate::names::{CqIx, RowIx};
 use crate::plan::{Head, Outcome};
-use crate::world::rows::{OrderKey, Queue, Row};
+use crate::world::rows::{OrderKey, Queue};
 use crate::{Budget, Plan};
+
+/// The entries of a round.
+#[derive(Debug, Default)]
+pub(crate) struct Nominated {
+    pub(crate) entries: Vec<Entry>,
+    /// The budget cut heads off, or a head was parked and another comes up.
+    pub(crate) unfinished: bool,
+}
+
+/// Why a head is turned away.
+struct Objection {
+    outcome: Outcome,
+    reason: Reason,
+    detail: Arc<str>,
+}
 
 impl<'w> Round<'w> {
     /// Takes one head from every active queue and finds out what it could get. Heads that fail the checks of are
-    /// written into the plan at once. The flag says whether the budget cut heads off.
-    pub(crate) fn nominate(&self, base: &Overlay<'w>, budget: Budget, plan: &mut Plan) -> (Vec<Entry>, bool) {
+    /// written into the plan at once.
+    pub(crate) fn nominate(&self, base: &Overlay<'w>, budget: Budget, plan: &mut Plan) -> Nominated {
         self.tell_outside(plan);
-        let mut entries = Vec::new();
+        let mut nominated = Nominated::default();
         let mut left = budget.heads.saturating_sub(crate::names::next(plan.heads.len()));
         for (queue_ix, row_ix) in self.heads() {
             if left == 0 {
-                return (entries, true);
+                nominated.unfinished = true;
+                return nominated;
             }
             left = left.saturating_sub(1);
-            if self.rejected(queue_ix, row_ix, plan) {
-                continue;
+            match self.objection(queue_ix, row_ix) {
+                Some(objection) => nominated.unfinished |= self.turn_away(queue_ix, row_ix, objection, plan),
+                None => nominated.entries.extend(self.entry(base, row_ix)),
             }
-            entries.extend(self.entry(base, row_ix));
         }
-        (entries, false)
+        nominated
     }
 
     /// The heads in the order of their queues' names, each with its queue.
@@ -127,12 +143,12 @@ impl<'w> Round<'w> {
         }
     }
 
-    /// Checks a head before anything is computed for it; true when it was turned away.
-    fn rejected(&self, queue_ix: CqIx, row_ix: RowIx, plan: &mut Plan) -> bool {
+    /// Writes a head that was turned away into the plan; true when it is parked, so that another comes up.
+    fn turn_away(&self, queue_ix: CqIx, row_ix: RowIx, objection: Objection, plan: &mut Plan) -> bool {
         let (Some(row), Some(queue)) = (self.world.row(row_ix), self.world.queue(queue_ix)) else {
-            return true;
+            return false;
         };
-        let Some((outcome, reason, detail)) = self.objection(queue_ix, row) else { return false };
+        let Objection { outcome, reason, detail } = objection;
         plan.heads.push(Head {
             uid: row.fact.uid.clone(),
             key: row.fact.key.clone(),
@@ -141,33 +157,35 @@ impl<'w> Round<'w> {
             round: self.number,
             entered: false,
             outcome,
-            verdict: explain::plain(reason, detail),
+            verdict: explain::plain(reason, &detail),
         });
-        let strict = queue
-            .fact
-            .as_ref()
-            .is_some_and(|fact| fact.strategy == crate::fact::QueueingStrategy::StrictFifo);
+        let immediate = queue.is_strict() && outcome != Outcome::NamespaceMismatch;
+        let uid = row.fact.uid.clone();
         plan.memory.requeues.push(Requeue {
-            uid: row.fact.uid.clone(),
-            immediate: strict && outcome != Outcome::NamespaceMismatch,
+            uid,
+            immediate,
             sticky: false,
             class_failed: false,
             scan: None,
+            swept: true,
         });
-        true
+        !immediate
     }
 
-    fn objection(&self, queue_ix: CqIx, row: &Row) -> Option<(Outcome, Reason, Arc<str>)> {
+    /// What stands against a head before anything is computed for it.
+    fn objection(&self, queue_ix: CqIx, row_ix: RowIx) -> Option<Objection> {
+        let row = self.world.row(row_ix)?;
         let against = |phase: CheckPhase| matches!(phase, CheckPhase::Retry | CheckPhase::Rejected);
         if let Some(check) = row.fact.checks.iter().find(|state| against(state.phase)) {
-            return Some((Outcome::Rejected, Reason::PendingEvaluation, Arc::clone(&check.check)));
+            let (outcome, reason) = (Outcome::Rejected, Reason::PendingEvaluation);
+            return Some(Objection { outcome, reason, detail: Arc::clone(&check.check) });
         }
         if !self.world.namespace_matches(queue_ix, &row.fact.key.namespace) {
-            let namespace = Arc::clone(&row.fact.key.namespace);
-            return Some((Outcome::NamespaceMismatch, Reason::NamespaceMismatch, namespace));
+            let (outcome, reason) = (Outcome::NamespaceMismatch, Reason::NamespaceMismatch);
+            return Some(Objection { outcome, reason, detail: Arc::clone(&row.fact.key.namespace) });
         }
-        let invalid = row.requests.iter().find_map(|pod| pod.invalid.clone())?;
-        Some((Outcome::Rejected, Reason::RequestsExceedLimits, invalid))
+        let detail = row.requests.iter().find_map(|pod| pod.invalid.clone())?;
+        Some(Objection { outcome: Outcome::Rejected, reason: Reason::RequestsExceedLimits, detail })
     }
 
     /// Name of the root of a queue's tree.

@@ -112,7 +112,11 @@ impl Round<'_> {
     /// Whether `a` is handled before `b` at their common cohort.
     fn is_ahead(&self, a: &Contender, b: &Contender, entries: &[Entry]) -> bool {
         let merit = |contender: &Contender| entries.get(contender.position).map(|entry| self.merit(entry));
-        let by_claim = a.claim.borrows.cmp(&b.claim.borrows).then_with(|| a.claim.share.cmp(&b.claim.share));
+        let by_claim = a
+            .claim
+            .borrows
+            .cmp(&b.claim.borrows)
+            .then_with(|| a.claim.share.compare(&b.claim.share, self.policy.shares));
         by_claim.then_with(|| merit(a).cmp(&merit(b))) == Ordering::Less
     }
 

@@ -13,7 +13,7 @@ use crate::fact::{Preemption, Presence, VictimPolicy};
 use crate::names::{CqIx, FrIx, RowIx, at};
 use crate::quota::{Col, NodeIx, Plane, Tree};
 use crate::world::World;
-use crate::world::rows::{Row, order_time};
+use crate::world::rows::{Held, Row, order_time};
 
 mod classical;
 mod fair;
@@ -33,8 +33,12 @@ pub(crate) struct Ask<'r, 'w> {
     pub(crate) contested: BTreeSet<Col>,
     /// The same as ordinals of the world.
     pub(crate) contested_frs: BTreeSet<FrIx>,
+    /// A number that stands for what it would be charged.
+    pub(crate) purpose: u64,
     /// The state to start from.
     pub(crate) state: &'r Overlay<'w>,
+    /// Workloads that were evicted for the same preemptor in vain are left alone.
+    pub(crate) settling: bool,
     /// The assignment whose topology placement must succeed too; none when only quota counts.
     pub(crate) placing: Option<&'r Assignment>,
 }
@@ -107,7 +111,19 @@ impl<'w> Round<'w> {
                 }
             }
         }
-        self.ask(assigner, usage.collect(), contested, Some(assignment)).targets()
+        let mut ask = self.ask(assigner, usage.collect(), contested, Some(assignment));
+        let targets = ask.targets();
+        let in_vain = |target: &Target| {
+            let victim = self.world.row(target.row);
+            victim
+                .and_then(|row| Some((row, row.held.as_deref()?)))
+                .is_some_and(|(row, held)| ask.was_in_vain(row, held))
+        };
+        if !targets.iter().any(in_vain) {
+            return targets;
+        }
+        ask.settling = true;
+        ask.targets()
     }
 
     fn ask<'r>(
@@ -127,7 +143,9 @@ impl<'w> Round<'w> {
             usage,
             contested: contested_frs.iter().filter_map(|fr| assigner.tree.column(*fr)).collect(),
             contested_frs,
+            purpose: placing.map_or(0, |assignment| assignment.purpose(&self.world.names)),
             state: assigner.state,
+            settling: false,
             placing,
         }
     }
@@ -196,7 +214,32 @@ impl<'r, 'w> Ask<'r, 'w> {
                 theirs < mine || (theirs == mine && order_time(&self.row.fact) < order_time(&victim.fact))
             }
         };
-        reachable && allowed
+        reachable && allowed && !(self.settling && self.was_in_vain(victim, held))
+    }
+
+    /// Whether this workload was evicted for this preemptor before, got its quota back, and everything is as it was
+    /// then: to evict it again would go round in a circle. Between LocalQueues that take turns by their use there is no
+    /// circle: each admission puts the victim's further back.
+    fn was_in_vain(&self, victim: &Row, held: &Held) -> bool {
+        if held.evicted || victim.made_way.is_empty() {
+            return false;
+        }
+        let state = self.world().state_of(held.queue);
+        let mut before = victim.made_way.iter();
+        let again = before.any(|earlier| {
+            earlier.preemptor == self.row.fact.uid
+                && earlier.purpose == self.purpose
+                && earlier.state == state
+        });
+        again && !self.takes_turns(victim, held)
+    }
+
+    fn takes_turns(&self, victim: &Row, held: &Held) -> bool {
+        let world = self.world();
+        let own = held.queue == self.queue
+            && world.queue(self.queue).is_some_and(|queue| world.is_usage_based(queue));
+        own && (&victim.fact.key.namespace, &victim.fact.queue)
+            != (&self.row.fact.key.namespace, &self.row.fact.queue)
     }
 
     /// Workloads of a queue that may be preempted under a policy.

@@ -13,8 +13,8 @@ use super::explain;
 use super::order::Line;
 use super::overlay::Overlay;
 use crate::Plan;
-use crate::fact::{PodSetAssignment, QueueingStrategy, VictimPolicy};
-use crate::memory::{Requeue, Scan};
+use crate::fact::{PodSetAssignment, VictimPolicy};
+use crate::memory::{Requeue, Scan, Way};
 use crate::names::RowIx;
 use crate::plan::{Admission, Head, Outcome, Preempted};
 use crate::world::clusters::{flavor_constraints, flavors_of, with_pod};
@@ -196,6 +196,11 @@ impl<'w> Progress<'_, 'w> {
                 continue;
             }
             self.acted = true;
+            self.plan.memory.ways.push(Way {
+                victim: victim.fact.uid.clone(),
+                preemptor: row.fact.uid.clone(),
+                purpose: entry.assignment.purpose(&self.round.world.names),
+            });
             self.plan.evictions.push(Preempted {
                 uid: victim.fact.uid.clone(),
                 key: victim.fact.key.clone(),
@@ -251,23 +256,18 @@ impl<'w> Progress<'_, 'w> {
             return;
         }
         let requeue = requeue(self.round, entry, (row, queue), outcome);
-        let unchanged = requeue.immediate && requeue.sticky == row.sticky && same_position(&requeue, row);
-        self.acted |= !unchanged;
+        // A head that goes straight back waits for nothing but the rest of its scan, and a scan that came to its end in
+        // this very state finds nothing new.
+        let goes_on = requeue.scan.as_ref().is_some_and(Scan::unfinished);
+        let moved = !requeue.immediate || requeue.sticky != row.sticky;
+        self.acted |= moved || (goes_on && row.swept != Some(self.round.world.version));
         self.plan.memory.requeues.push(requeue);
     }
 }
 
-/// Whether the scan would start where it started this time.
-fn same_position(requeue: &Requeue, row: &Row) -> bool {
-    let position = |scan: Option<&Scan>| scan.map(|scan| scan.tried.clone()).unwrap_or_default();
-    let settled = |scan: &Scan| !scan.unfinished();
-    position(requeue.scan.as_ref()) == position(row.scan.as_ref())
-        || (requeue.scan.as_ref().is_none_or(settled) && row.scan.as_ref().is_none_or(settled))
-}
-
 /// Whether a head goes straight back into its heap, and what is remembered of it …[Q-9].
 fn requeue(round: &Round<'_>, entry: &Entry, (row, queue): (&Row, &Queue), outcome: Outcome) -> Requeue {
-    let strict = queue.fact.as_ref().is_some_and(|fact| fact.strategy == QueueingStrategy::StrictFifo);
+    let strict = queue.is_strict();
     let waits = outcome == Outcome::PendingPreemption;
     let scan = (!waits).then(|| scan_of(round, queue, &entry.assignment));
     let unfinished = scan.as_ref().is_some_and(Scan::unfinished);
@@ -277,6 +277,7 @@ fn requeue(round: &Round<'_>, entry: &Entry, (row, queue): (&Row, &Queue), outco
         immediate,
         sticky: waits && !strict || row.sticky && !strict,
         class_failed: matches!(outcome, Outcome::NoFit | Outcome::PreemptionNoCandidates),
+        swept: !unfinished,
         scan,
     }
 }

@@ -3,7 +3,9 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
+use super::double::Double;
 use crate::names::{Interned, ResIx, next};
+use crate::policy::ShareRule;
 use crate::quota::{Col, NodeIx, Tree};
 
 /// One billion: the denominator of weights.
@@ -59,8 +61,23 @@ impl Share {
         self.weight == 0 && self.borrowed > 0
     }
 
+    /// Compares by a rule.
+    pub(crate) fn compare(&self, other: &Self, rule: ShareRule) -> Ordering {
+        match rule {
+            ShareRule::Exact => self.cmp(other),
+            ShareRule::Float if self.is_infinite() || other.is_infinite() => self.cmp(other),
+            ShareRule::Float => self.double().cmp(&other.double()),
+        }
+    }
+
+    /// The share as Kueue computes it: `(borrowed × 1000 / lendable) / weight` in 64-bit floats.
+    fn double(&self) -> Double {
+        let ratio = Double::ratio(self.borrowed, 1, 0).times(1000).over(Double::ratio(self.lendable, 1, 0));
+        ratio.over(Double::ratio(self.weight, BILLION, 0))
+    }
+
     /// Compares exactly, by cross-multiplication.
-    pub(crate) fn cmp(&self, other: &Self) -> Ordering {
+    fn cmp(&self, other: &Self) -> Ordering {
         match (self.is_infinite(), other.is_infinite()) {
             (true, false) => Ordering::Greater,
             (false, true) => Ordering::Less,

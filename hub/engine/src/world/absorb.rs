@@ -119,7 +119,7 @@ impl World {
         if changed {
             self.stale = true;
             let all: Vec<CqIx> = self.queues_by_name().map(|(ix, _)| ix).collect();
-            self.waking.extend(all);
+            self.wake_all(all);
         }
         changed
     }
@@ -137,7 +137,7 @@ impl World {
             let uses = |queue: &super::Queue| queue.groups.iter().any(|group| group.flavors.contains(&ix));
             let users: Vec<CqIx> =
                 self.queues_by_name().filter(|(_, queue)| uses(queue)).map(|(ix, _)| ix).collect();
-            self.waking.extend(users);
+            self.wake_all(users);
         }
         changed
     }
@@ -224,7 +224,7 @@ impl World {
             .filter(|(ix, _)| self.namespace_matches(*ix, &name))
             .map(|(ix, _)| ix)
             .collect();
-        self.waking.extend(matching);
+        self.wake_all(matching);
         Changed::Yes
     }
 
@@ -287,6 +287,8 @@ impl World {
             place: Place::Finished,
             sticky: false,
             scan: None,
+            swept: None,
+            made_way: Vec::new(),
             held: None,
             assumed: false,
         };
@@ -355,7 +357,10 @@ impl World {
         let as_much = now.is_some_and(|now| now.queue == before.queue && now.usage == before.usage);
         let as_placed = now.is_some_and(|now| now.reservation.spoke == before.reservation.spoke);
         if !as_much && (self.settings.wake_on_drain || self.has_open_local(ix)) {
-            self.wake(before.queue);
+            self.waking.insert(before.queue);
+        }
+        if !as_much && !before.evicted {
+            self.count_outside(before.queue);
         }
         if !as_placed && before.reservation.spoke.is_some() {
             self.wake_federated();

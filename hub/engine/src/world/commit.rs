@@ -1,23 +1,29 @@
 //! Takes over plans: what they admit counts as reserved, what they evict as evicted, what they remember is kept.
 
 use crate::fact::{Eviction, EvictionCause, Reservation};
-use crate::memory::Requeue;
+use crate::memory::{Requeue, Way};
 use crate::names::{CqIx, RowIx};
 use crate::{Admission, Plan, Preempted};
 
 use super::World;
-use super::rows::Place;
+use super::rows::{MadeWay, Place};
 
 impl World {
     /// Takes over a plan. It must have been decided on the state that this world is in; decisions about workloads that
     /// have gone since are ignored.
     pub fn commit(&mut self, plan: &Plan) {
         self.untold.clear();
+        for way in &plan.memory.ways {
+            self.note_way(way);
+        }
         for admission in &plan.admissions {
             self.assume(plan, admission);
         }
         for eviction in &plan.evictions {
             self.mark_evicted(plan, eviction);
+        }
+        if !plan.admissions.is_empty() || !plan.evictions.is_empty() {
+            self.version = self.version.wrapping_add(1);
         }
         for requeue in &plan.memory.requeues {
             self.requeue(requeue);
@@ -47,6 +53,19 @@ impl World {
         }
     }
 
+    /// Remembers for whom, and in what state of its tree, a workload is evicted. Earlier evictions count only as long as
+    /// nothing from outside has changed.
+    fn note_way(&mut self, way: &Way) {
+        let Some(ix) = self.by_uid.get(&way.victim).copied() else { return };
+        let Some(queue) = self.row(ix).and_then(|row| row.held.as_deref()).map(|held| held.queue) else {
+            return;
+        };
+        let state = self.state_of(queue);
+        let Some(row) = self.row_mut(ix) else { return };
+        row.made_way.retain(|earlier| earlier.state.outside == state.outside);
+        row.made_way.push(MadeWay { preemptor: way.preemptor.clone(), purpose: way.purpose, state });
+    }
+
     fn mark_evicted(&mut self, plan: &Plan, eviction: &Preempted) {
         let Some(ix) = self.by_uid.get(&eviction.uid).copied() else { return };
         let Some(row) = self.row_mut(ix) else { return };
@@ -60,6 +79,7 @@ impl World {
     }
 
     fn requeue(&mut self, requeue: &Requeue) {
+        let version = self.version;
         let Some(ix) = self.by_uid.get(&requeue.uid).copied() else { return };
         let Some(row) = self.row(ix) else { return };
         let (Place::Heap(queue) | Place::Parked(queue)) = row.place else { return };
@@ -71,6 +91,9 @@ impl World {
         if let Some(row) = self.row_mut(ix) {
             row.sticky = requeue.sticky;
             row.scan.clone_from(&requeue.scan);
+            if requeue.swept {
+                row.swept = Some(version);
+            }
         }
         if requeue.class_failed && !requeue.immediate {
             self.put(ix, Place::Parked(queue));

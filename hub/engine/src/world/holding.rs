@@ -41,6 +41,7 @@ impl World {
         let spoke = held.reservation.spoke.clone();
         if let Some(queue) = self.queue_mut(queue) {
             queue.held.insert(ix);
+            queue.holdings = queue.holdings.wrapping_add(held.print(&row.fact.uid));
             queue.generation = queue.generation.saturating_add(1);
         }
         if let Some(row) = self.row_mut(ix) {
@@ -57,6 +58,7 @@ impl World {
     pub(super) fn release(&mut self, ix: RowIx) -> Option<Box<Held>> {
         let row = self.row_mut(ix)?;
         let held = row.held.take()?;
+        let print = held.print(&row.fact.uid);
         row.assumed = false;
         if !held.places.is_empty() {
             let row = row.clone();
@@ -64,6 +66,7 @@ impl World {
         }
         if let Some(queue) = self.queue_mut(held.queue) {
             queue.held.remove(&ix);
+            queue.holdings = queue.holdings.wrapping_sub(print);
             queue.generation = queue.generation.saturating_add(1);
         }
         self.charge_all(held.queue, &held.usage, false);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use fairlead_model::Millis;
 
-use super::rows::{Place, Row};
+use super::rows::{Place, Row, TreeState};
 use super::{Changed, World};
 use crate::fact::QueueingStrategy;
 use crate::names::{CqIx, RowIx};
@@ -78,16 +78,41 @@ impl World {
         }
     }
 
-    /// Asks for the tree of a queue to be woken before the next round.
+    /// Asks for the tree of a queue to be woken before the next round: something from outside has changed.
     pub(super) fn wake(&mut self, queue: CqIx) {
         self.waking.insert(queue);
+        self.count_outside(queue);
+    }
+
+    /// Counts a change from outside.
+    pub(super) fn count_outside(&mut self, queue: CqIx) {
+        if let Some(queue) = self.queue_mut(queue) {
+            queue.outside = queue.outside.wrapping_add(1);
+        }
+    }
+
+    /// The state of the tree of a queue.
+    pub(crate) fn state_of(&self, queue: CqIx) -> TreeState {
+        let Some((_, _, tree)) = self.tree_of(queue) else { return TreeState::default() };
+        let queues = tree.nodes.iter().filter_map(|node| self.queue(node.queue?));
+        queues.fold(TreeState::default(), |state, queue| TreeState {
+            outside: state.outside.wrapping_add(queue.outside),
+            holdings: state.holdings.wrapping_add(queue.holdings),
+        })
+    }
+
+    /// Wakes queues for a reason from outside.
+    pub(super) fn wake_all(&mut self, queues: Vec<CqIx>) {
+        for queue in queues {
+            self.wake(queue);
+        }
     }
 
     /// Wakes every queue with a dispatch check: clusters have changed.
     pub(super) fn wake_federated(&mut self) {
         let federated: Vec<CqIx> =
             self.queues_by_name().filter(|(_, queue)| queue.federated).map(|(ix, _)| ix).collect();
-        self.waking.extend(federated);
+        self.wake_all(federated);
     }
 
     /// Moves parked workloads back into the heaps of the trees that were woken.

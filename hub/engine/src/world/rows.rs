@@ -7,7 +7,8 @@ use std::sync::Arc;
 use fairlead_model::{Millis, Reason, SpokeId, Uid};
 
 use crate::fact::{
-    ClusterQueue, EvictionCause, PodSet, PodSetAssignment, Reservation, TopologyAssignment, Workload,
+    ClusterQueue, EvictionCause, PodSet, PodSetAssignment, QueueingStrategy, Reservation, TopologyAssignment,
+    Workload,
 };
 use crate::memory::Scan;
 use crate::names::{CqIx, FlavorIx, FrIx, ResIx, RowIx};
@@ -79,6 +80,23 @@ pub(crate) struct Held {
     pub(crate) evicted: bool,
 }
 
+/// An eviction that a workload has been through.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct MadeWay {
+    pub(crate) preemptor: Uid,
+    pub(crate) purpose: u64,
+    pub(crate) state: TreeState,
+}
+
+/// What a tree's queues are like, as far as it tells one state from another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TreeState {
+    /// Changes from outside.
+    pub(crate) outside: u64,
+    /// Who holds what.
+    pub(crate) holdings: u64,
+}
+
 /// A workload.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
@@ -89,6 +107,10 @@ pub(crate) struct Row {
     pub(crate) place: Place,
     pub(crate) sticky: bool,
     pub(crate) scan: Option<Scan>,
+    /// The state of the world in which its scan last came to an end.
+    pub(crate) swept: Option<u64>,
+    /// For whom it was evicted, and the state of its tree then; forgotten when something outside changes.
+    pub(crate) made_way: Vec<MadeWay>,
     pub(crate) held: Option<Box<Held>>,
     /// What it holds is assumed by a plan and not yet stated by a fact.
     pub(crate) assumed: bool,
@@ -146,6 +168,25 @@ pub(crate) struct Queue {
     pub(crate) usage: BTreeMap<FrIx, i64>,
     /// Counts changes of the quota of its tree [T-8].
     pub(crate) generation: u64,
+    /// Counts changes from outside that could make preemption useful again: quota that was set anew, workloads that
+    /// ended. What plans themselves bring about does not count.
+    pub(crate) outside: u64,
+    /// The sum of the prints of all that is held here.
+    pub(crate) holdings: u64,
+}
+
+/// A number that stands for some text and amounts: FNV-1a, the same on every machine.
+pub(crate) fn print(text: &str, amounts: impl Iterator<Item = (FrIx, i64)>) -> u64 {
+    let amounts = amounts.flat_map(|(fr, amount)| fr.to_le_bytes().into_iter().chain(amount.to_le_bytes()));
+    let bytes = text.bytes().chain(amounts);
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+impl Held {
+    /// A number that stands for who holds what here.
+    pub(crate) fn print(&self, uid: &Uid) -> u64 {
+        print(uid.as_str(), self.usage.iter().copied())
+    }
 }
 
 impl Queue {
@@ -163,7 +204,14 @@ impl Queue {
             held: BTreeSet::new(),
             usage: BTreeMap::new(),
             generation: 0,
+            outside: 0,
+            holdings: 0,
         }
+    }
+
+    /// Whether a head that does not fit blocks those behind it.
+    pub(crate) fn is_strict(&self) -> bool {
+        self.fact.as_ref().is_some_and(|fact| fact.strategy == QueueingStrategy::StrictFifo)
     }
 
     /// The group that covers a resource.

@@ -46,7 +46,7 @@ impl World {
         let uses = |queue: &super::Queue| queue.groups.iter().flat_map(|group| &group.flavors).any(placed);
         let users: Vec<CqIx> =
             self.queues_by_name().filter(|(_, queue)| uses(queue)).map(|(ix, _)| ix).collect();
-        self.waking.extend(users);
+        self.wake_all(users);
     }
 
     /// Tells the placer which flavors have a topology now.

@@ -104,6 +104,10 @@ impl<'r, 'w> Search<'r, 'w> {
         Share::of(self.tree(), &self.ask().round.world.names, plane, node)
     }
 
+    fn compare(&self, a: &Share, b: &Share) -> Ordering {
+        a.compare(b, self.ask().round.policy.shares)
+    }
+
     fn has_candidates(&self, node: NodeIx) -> bool {
         self.candidates.get(&node).is_some_and(|rows| !rows.is_empty())
     }
@@ -146,7 +150,7 @@ impl<'r, 'w> Search<'r, 'w> {
                     return None;
                 }
                 (Some((node, share)), Some((_, queue_share)))
-                    if share.cmp(&queue_share) != Ordering::Less =>
+                    if self.compare(&share, &queue_share) != Ordering::Less =>
                 {
                     cohort = node;
                 }
@@ -176,7 +180,10 @@ impl<'r, 'w> Search<'r, 'w> {
                 if best_queue.as_ref().is_none_or(|best| self.queue_is_better((*child, share), *best)) {
                     best_queue = Some((*child, share));
                 }
-            } else if best_cohort.as_ref().is_none_or(|(_, best)| share.cmp(best) == Ordering::Greater) {
+            } else if best_cohort
+                .as_ref()
+                .is_none_or(|(_, best)| self.compare(&share, best) == Ordering::Greater)
+            {
                 best_cohort = Some((*child, share));
             }
         }
@@ -186,7 +193,7 @@ impl<'r, 'w> Search<'r, 'w> {
     /// The higher share; of equals the one whose first candidate comes first by [P-2].
     fn queue_is_better(&self, (node, share): (NodeIx, Share), (best, best_share): (NodeIx, Share)) -> bool {
         let first = |node: NodeIx| self.candidates.get(&node).and_then(|rows| rows.front().copied());
-        match share.cmp(&best_share) {
+        match self.compare(&share, &best_share) {
             Ordering::Greater => true,
             Ordering::Less => false,
             Ordering::Equal => {
@@ -246,11 +253,11 @@ impl<'r, 'w> Search<'r, 'w> {
         }
         while let Some(row) = self.pop(queue) {
             let allowed = match strategy {
-                FairStrategy::LessThanInitialShare => my_share.cmp(&their_share) == Ordering::Less,
+                FairStrategy::LessThanInitialShare => self.compare(&my_share, &their_share) == Ordering::Less,
                 FairStrategy::LessThanOrEqualToFinalShare => {
                     let mut after = self.what_if.plane.clone();
                     super::remove(self.ask().round.world, self.tree(), &mut after, row);
-                    my_share.cmp(&self.share(&after, theirs)) != Ordering::Greater
+                    self.compare(&my_share, &self.share(&after, theirs)) != Ordering::Greater
                 }
             };
             if allowed {
@@ -266,7 +273,7 @@ impl<'r, 'w> Search<'r, 'w> {
         while let Some(queue) = self.next_queue() {
             let (mine, theirs) = self.rivals(queue);
             let my_share = self.share(&self.what_if.plane, mine);
-            let allowed = my_share.cmp(&self.share(&self.what_if.plane, theirs)) == Ordering::Less;
+            let allowed = self.compare(&my_share, &self.share(&self.what_if.plane, theirs)) == Ordering::Less;
             let row = self.pop(queue).filter(|_| allowed);
             self.candidates.remove(&queue);
             if row.is_some_and(|row| self.take(row, PreemptionCause::InCohortFairSharing)) {
