@@ -130,7 +130,9 @@ impl World {
         for _ in 0..6_000 {
             self.step();
             self.acknowledge();
-            if self.jobs.values().all(|job| Stamps::read(job).is_none()) && self.flights.is_empty() {
+            let copies = self.jobs.values().any(|job| Stamps::read(job).is_some());
+            let settling = self.core.rows.values().any(super::row::Row::creating);
+            if !copies && !settling && self.flights.is_empty() {
                 break;
             }
         }

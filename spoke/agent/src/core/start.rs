@@ -138,14 +138,16 @@ impl Core {
     }
 }
 
-/// Says no: at once, or when a create whose answer was lost has been settled.
+/// Says no: at once, or when a create whose answer was lost has been settled. Where Start is no longer wanted there
+/// is nothing to refuse; what is wanted instead gets its own answer.
 fn deny(row: &mut Row, (revision, refusal): (u64, Refusal), now: Now) {
-    if row.unsettled.is_none() {
-        row.attempt = Attempt::Refused { revision, refusal };
-    } else {
-        row.verdict = Some(refusal);
+    let wanted = matches!(row.desired(), Some(Desired::Start(_)));
+    if row.unsettled.is_some() {
+        row.verdict = wanted.then_some(refusal);
         row.retry.at = row.unsettled.filter(|at| *at > now.mono);
         row.attempt = Attempt::Settling { read: None };
+    } else {
+        row.attempt = if wanted { Attempt::Refused { revision, refusal } } else { Attempt::Idle };
     }
 }
 
@@ -153,7 +155,8 @@ fn deny(row: &mut Row, (revision, refusal): (u64, Refusal), now: Now) {
 /// on it before the read was sent; while Start is in force the create is simply sent again, since it can succeed
 /// only once.
 fn nothing_found(row: &mut Row, (revision, sent): (u64, Millis), now: Now) {
-    let wanted = matches!(row.desired(), Some(Desired::Start(_))) && row.verdict.is_none();
+    let started = matches!(row.desired(), Some(Desired::Start(_)));
+    let wanted = started && row.verdict.is_none();
     match row.unsettled.filter(|at| *at > sent) {
         _ if wanted => {
             row.retry.failed(now.mono);
@@ -166,7 +169,7 @@ fn nothing_found(row: &mut Row, (revision, sent): (u64, Millis), now: Now) {
         None => {
             row.unsettled = None;
             row.retry.succeeded();
-            row.attempt = match row.verdict.take() {
+            row.attempt = match row.verdict.take().filter(|_| started) {
                 Some(refusal) => Attempt::Refused { revision, refusal },
                 None => Attempt::Idle,
             };
