@@ -109,9 +109,9 @@ impl Rule {
             }
             let takes = item.takes(leader)?;
             if takes >= left {
+                // Under LeastFree this is the smallest that is enough already.
                 let rest = items.get(position..).unwrap_or_default();
-                let last = if self.profile == Profile::BestFit { smallest(rest, left, leader) } else { None };
-                shares.push(share(last.unwrap_or(item), left, leader));
+                shares.push(share(smallest(rest, left, leader).unwrap_or(item), left, leader));
                 return Some(shares);
             }
             if takes > 0 || leader {

@@ -38,6 +38,22 @@ fn nodes_without_labels_or_not_ready_do_not_count() {
     assert!(place(&topologies, &[ask(1, "cpu=1", "")]).is_err(), "no node is in the pool");
 }
 
+/// [TAS-1] A node that moves, or has a resource that no node had before, is taken in.
+#[test]
+fn nodes_change_what_they_have_and_where_they_are() {
+    let mut topologies = cluster(&LEVELS, &[("b1/r1/n1", "cpu=2"), ("b1/r2/n2", "cpu=2")]);
+    topologies.set_node(node("b1/r1/n1", "cpu=2 gpu=1"));
+    topologies.settle();
+    assert_eq!(place(&topologies, &[ask(1, "gpu=1", "")]), found(&["n1:1"]));
+    assert!(place(&topologies, &[ask(4, "cpu=1", "required rack")]).is_err());
+    topologies.set_node(node("b1/r2/n1", "cpu=2"));
+    topologies.settle();
+    assert!(place(&topologies, &[ask(1, "gpu=1", "")]).is_err());
+    assert_eq!(place(&topologies, &[ask(4, "cpu=1", "required rack")]), found(&["n1:2 n2:2"]));
+    topologies.remove_node("n2");
+    assert!(place(&topologies, &[ask(3, "cpu=1", "")]).is_err());
+}
+
 /// [TAS-1] Other pods take requests and a place in the pod count, until they end.
 #[test]
 fn other_pods_take_room() {

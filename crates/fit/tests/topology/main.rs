@@ -15,3 +15,5 @@ mod properties;
 mod replacement;
 #[cfg(test)]
 mod requests;
+#[cfg(test)]
+mod world;

@@ -215,6 +215,12 @@ fn victims_must_make_room_in_one_domain() {
     assert_eq!(what_if, WhatIf::new(), "taken back, nothing is left of it");
     let empty = Options { empty: true, ..Options::default() };
     assert_eq!(place_if(&topologies, &what_if, &six, empty), found(&["n1:4 n2:2"]));
+    what_if.take(&topologies, held(&assigned("n2:2 n6:8"), &per_pod));
+    assert_eq!(
+        place_if(&topologies, &what_if, &six, empty),
+        found(&["n1:4 n2:2"]),
+        "empty of what is assumed too"
+    );
     assert!(place(&topologies, &six).is_err(), "nothing has changed");
 }
 
@@ -269,4 +275,15 @@ fn balanced_placement_is_even() {
     assert_eq!(placed(&group(8)), found(&["n1:1", "n1:4 n2:4"]));
     let sliced = ask(8, "cpu=1", "preferred rack").slices(&[(HOST, 2)]);
     assert_eq!(placed(&[sliced]), found(&["n1:4 n2:4"]));
+}
+
+/// [TAS-4] The threshold is what the smallest domain that is needed can take.
+#[test]
+fn balance_ends_at_the_smallest_domain() {
+    let nodes = [("b1/r1/n1", "cpu=5"), ("b1/r2/n2", "cpu=5"), ("b1/r3/n3", "cpu=2"), ("b2/r1/n4", "cpu=1")];
+    let topologies = cluster(&LEVELS, &nodes);
+    let options = Options { balanced: true, ..Options::default() };
+    let eleven = [ask(11, "cpu=1", "preferred rack")];
+    assert_eq!(place_if(&topologies, &WhatIf::new(), &eleven, options), found(&["n1:5 n2:4 n3:2"]));
+    assert_eq!(place(&topologies, &eleven), found(&["n1:5 n2:5 n3:1"]));
 }

@@ -1,21 +1,20 @@
 //! Random worlds that change while pod sets come, go and are tried: every answer equals that of the obvious reference,
 //! and the invariants hold.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
-use fairlead_fit::topology::{Assignment, Held, Level, Options, Request, Slice, Topologies, WhatIf};
-use fairlead_model::{NodeConstraints, ObjectKey, Resources};
+use fairlead_fit::topology::{Held, WhatIf};
+use fairlead_model::ObjectKey;
 use proptest::prelude::*;
 
-use crate::lab::{self, LEVELS};
-use crate::naive::{Free, Naive, Path, Want};
+use crate::naive::Want;
+use crate::world::{Resident, World, amounts};
 
 /// One thing that happens.
 #[derive(Clone, Debug)]
 enum Event {
     /// A workload asks; if it can be placed it stays.
     Ask(Want),
+    /// The same with balanced placement.
+    Balanced(Want),
     /// The same on empty topologies, without staying.
     AskEmpty(Want),
     /// If the n-th workload were gone, could this be placed?
@@ -28,13 +27,6 @@ enum Event {
     Resize(usize, i64),
     /// A pod that is not placed here is on the n-th node.
     Pod(usize, i64),
-}
-
-fn amounts([cpu, gpu, pods]: [i64; 3]) -> Resources {
-    [("cpu", cpu), ("gpu", gpu), ("pods", pods)]
-        .map(|(name, amount)| (Arc::from(name), amount))
-        .into_iter()
-        .collect()
 }
 
 /// What a pod requests of CPU and GPU, and its place.
@@ -77,6 +69,7 @@ fn want() -> impl Strategy<Value = Want> {
 fn event() -> impl Strategy<Value = Event> {
     prop_oneof![
         8 => want().prop_map(Event::Ask),
+        4 => want().prop_map(Event::Balanced),
         2 => want().prop_map(Event::AskEmpty),
         4 => (0_usize..8, want()).prop_map(|(ix, want)| Event::AskWithout(ix, want)),
         2 => (0_usize..8).prop_map(Event::Leave),
@@ -86,207 +79,16 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-#[derive(Clone, Debug)]
-struct NodeState {
-    path: Path,
-    size: [i64; 3],
-    usable: bool,
-    pods: Vec<i64>,
-}
-
-/// A pod set that stays.
-struct Resident {
-    assignment: Assignment,
-    per_pod: Resources,
-    /// By node name.
-    uses: BTreeMap<String, [i64; 3]>,
-}
-
-struct World {
-    topologies: Topologies,
-    nodes: Vec<NodeState>,
-    /// Each workload's pod sets.
-    residents: Vec<Vec<Resident>>,
-    by_host: bool,
-}
-
-fn per_pod(pod: [i64; 3]) -> Resources {
-    amounts([pod[0], pod[1], 0])
-}
-
 impl World {
-    fn new(nodes: Vec<(usize, usize, i64, i64, i64)>, by_host: bool) -> Self {
-        let state = |(ix, (block, rack, cpu, gpu, pods)): (usize, (usize, usize, i64, i64, i64))| NodeState {
-            path: vec![format!("b{block}"), format!("r{rack}"), format!("n{ix}")],
-            size: [cpu, gpu, pods],
-            usable: true,
-            pods: Vec::new(),
-        };
-        let mut topologies = Topologies::new();
-        // Where leaves are not nodes a third label takes the place of the hostname.
-        let levels = if by_host { LEVELS } else { ["block", "rack", "slot"] };
-        topologies.set_flavor("tas".into(), lab::spec(&levels));
-        let mut world = Self {
-            topologies,
-            nodes: nodes.into_iter().enumerate().map(state).collect(),
-            residents: Vec::new(),
-            by_host,
-        };
-        (0..world.nodes.len()).for_each(|ix| world.tell(ix));
-        world.topologies.settle();
-        world
-    }
-
-    /// Tells the topologies how a node is.
-    fn tell(&mut self, ix: usize) {
-        let node = &self.nodes[ix];
-        let mut told = lab::node(&node.path.join("/"), "");
-        told.allocatable = amounts(node.size);
-        told.usable = node.usable;
-        // Two nodes share a slot, so that leaves add up.
-        told.labels.insert("slot".into(), format!("s{}", ix / 2 % 2).into());
-        self.topologies.set_node(told);
-    }
-
-    fn leaf(&self, node: &NodeState, ix: usize) -> Path {
-        let mut path = node.path.clone();
-        if !self.by_host {
-            path[2] = format!("s{}", ix / 2 % 2);
-        }
-        path
-    }
-
-    /// What is free, counted from nothing; without the n-th workload, or without all.
-    fn free(&self, without: Option<usize>, empty: bool) -> Free {
-        let mut free = Free::new();
-        for (ix, node) in self.nodes.iter().enumerate() {
-            let cells = free.entry(self.leaf(node, ix)).or_insert([0; 3]);
-            if !node.usable {
-                continue;
-            }
-            let other: i64 = node.pods.iter().sum();
-            let many = i64::try_from(node.pods.len()).unwrap();
-            for (cell, amount) in
-                cells.iter_mut().zip([node.size[0] - other, node.size[1], node.size[2] - many])
-            {
-                *cell += amount;
-            }
-        }
-        let staying = self.residents.iter().enumerate().filter(|(ix, _)| !empty && Some(*ix) != without);
-        for (leaf, uses) in staying.flat_map(|(_, workload)| workload).flat_map(|resident| &resident.uses) {
-            let found = free.iter_mut().find(|(path, _)| self.written(path) == *leaf);
-            if let Some((_, cells)) = found {
-                cells.iter_mut().zip(uses).for_each(|(cell, used)| *cell -= used);
-            }
-        }
-        free
-    }
-
-    /// How an assignment names a leaf.
-    fn written(&self, path: &Path) -> String {
-        if self.by_host { path[2].clone() } else { path.join("/") }
-    }
-
-    /// Asks both, compares, and returns the assignments of workers and leader.
-    fn ask(
-        &self,
-        want: &Want,
-        what_if: &WhatIf,
-        free: &Free,
-        empty: bool,
-    ) -> Option<Vec<(Assignment, [i64; 3])>> {
-        let levels = self.topologies.levels("tas")?;
-        let (pod, leader) = (per_pod(want.pod), want.leader.map(per_pod));
-        let nodes = NodeConstraints::default();
-        let key = &levels[want.level];
-        let level = match (want.unconstrained, want.required) {
-            (true, _) => Level::Unconstrained,
-            (false, true) => Level::Required(key),
-            (false, false) => Level::Preferred(key),
-        };
-        let mut slices = Vec::new();
-        if want.slice_size > 1 || want.slice_level < 2 {
-            slices.push(Slice { level: Arc::clone(&levels[want.slice_level]), size: want.slice_size });
-        }
-        slices.extend(want.inner.map(|(level, size)| Slice { level: Arc::clone(&levels[level]), size }));
-        let group = want.leader.is_some().then_some("g");
-        let workers =
-            Request { requests: &pod, nodes: &nodes, count: want.count, level, slices: &slices, group };
-        let mut requests = vec![("tas", workers)];
-        if let Some(leader) = &leader {
-            requests.push(("tas", Request { requests: leader, count: 1, slices: &[], ..workers }));
-        }
-        let options = Options { empty, ..Options::default() };
-        let placed = self.topologies.place(what_if, &requests, options);
-        let expected = Naive { free, want, depth: 3 }.place();
-        let Some((expected, host)) = expected else {
-            assert!(placed.is_err(), "{placed:?} for {want:?}, expected none");
-            return None;
-        };
-        let placed =
-            placed.unwrap_or_else(|misfit| panic!("{misfit:?} for {want:?}, expected {expected:?} {host:?}"));
-        let found: Vec<Assignment> =
-            placed.iter().map(|placed| self.topologies.assignment("tas", placed)).collect();
-        let write = |paths: Vec<(&Path, u32)>| {
-            paths
-                .iter()
-                .map(|(path, count)| format!("{}:{count}", self.written(path)))
-                .collect::<Vec<_>>()
-                .join(" ")
-        };
-        let mut written = vec![write(expected.iter().map(|(path, count)| (path, *count)).collect())];
-        written.extend(host.as_ref().map(|host| write(vec![(host, 1)])));
-        assert_eq!(found.iter().map(lab::written).collect::<Vec<_>>(), written, "for {want:?}");
-        Self::check(want, &expected, host.as_ref());
-        Some(found.into_iter().zip([Some(want.pod), want.leader].into_iter().flatten()).collect())
-    }
-
-    /// All or nothing, in one domain if required, slices whole, the leader with its workers.
-    fn check(want: &Want, workers: &BTreeMap<Path, u32>, host: Option<&Path>) {
-        assert_eq!(workers.values().sum::<u32>(), want.count);
-        assert_eq!(host.is_some(), want.leader.is_some());
-        let at = |level: usize| {
-            let mut sums: BTreeMap<Path, u32> = BTreeMap::new();
-            for (path, count) in workers {
-                *sums.entry(path[..=level].to_vec()).or_insert(0) += count;
-            }
-            sums
-        };
-        if want.required {
-            let all = workers.keys().chain(host).map(|path| &path[..=want.level]);
-            assert_eq!(all.collect::<std::collections::BTreeSet<_>>().len(), 1);
-        }
-        assert!(at(want.slice_level).values().all(|count| count % want.slice_size == 0));
-        if let Some((level, size)) = want.inner {
-            assert!(at(level).values().all(|count| count % size == 0));
-        }
-    }
-
-    fn admit(&mut self, placed: Vec<(Assignment, [i64; 3])>) {
-        let mut workload = Vec::new();
-        let before = self.free(None, false);
-        for (assignment, pod) in placed {
-            let per_pod = per_pod(pod);
-            self.topologies.hold("tas", &assignment, &per_pod);
-            let uses = |(values, count): &(Vec<Arc<str>>, u32)| {
-                (values.join("/"), pod.map(|amount| amount * i64::from(*count)))
-            };
-            let uses = assignment.domains.iter().map(uses).collect();
-            workload.push(Resident { assignment, per_pod, uses });
-        }
-        self.residents.push(workload);
-        // Where the workload went, nothing it asks for is over-committed.
-        for (path, cells) in self.free(None, false) {
-            for (cell, before) in cells.iter().zip(before[&path]) {
-                assert!(*cell >= 0 || *cell == before, "{path:?} is over-committed");
-            }
-        }
-    }
-
     fn event(&mut self, event: Event) {
         match event {
             Event::Ask(want) => {
                 if let Some(placed) = self.ask(&want, &WhatIf::new(), &self.free(None, false), false) {
+                    self.admit(placed);
+                }
+            }
+            Event::Balanced(want) => {
+                if let Some(placed) = self.ask_balanced(&want, &self.free(None, false)) {
                     self.admit(placed);
                 }
             }

@@ -71,6 +71,15 @@ fn mends_the_broken_slice_where_it_is() {
     assert_eq!(replaced(&topologies, &racks, "n1:1 n2:1 n5:2", &["n5"]), Ok("n1:1 n2:1 n6:2".into()));
 }
 
+/// [TAS-7] An assignment whose slices were not whole before cannot be mended.
+#[test]
+fn does_not_break_further_what_was_broken() {
+    let topologies = admitted(&NODES, "n1:1 n2:2");
+    let sliced = ask(4, "cpu=1", "").slices(&[("rack", 2)]);
+    let remainder = Why::Remainder { count: 1, size: 2 };
+    assert_eq!(replaced(&topologies, &sliced, "n1:1 n2:2", &["n1"]), Err(remainder));
+}
+
 /// [TAS-7] Of several layers the innermost broken one says where, and the largest parts that are still whole stay whole.
 #[test]
 fn mends_layers_from_the_inside() {
