@@ -30,7 +30,7 @@ fn tell(world: &mut World, facts: impl IntoIterator<Item = Fact>) {
 
 fn fair() -> Policy {
     let strategies = vec![FairStrategy::LessThanOrEqualToFinalShare, FairStrategy::LessThanInitialShare];
-    Policy { fair_sharing: Some(strategies) }
+    Policy { fair_sharing: Some(strategies), ..Policy::default() }
 }
 
 /// Decides one round under both policies, checks that both end, and gives the classical plan.

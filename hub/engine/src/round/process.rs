@@ -258,12 +258,26 @@ impl<'w> Progress<'_, 'w> {
         let requeue = requeue(self.round, entry, (row, queue), outcome);
         // A head that goes straight back waits for nothing but the rest of its scan, and a scan that came to its end in
         // this very state finds nothing new.
-        let goes_on = requeue.scan.as_ref().is_some_and(Scan::unfinished);
+        let goes_on = requeue.scan.as_ref().is_some_and(Scan::unfinished) && !self.round.is_tired(row, queue);
         let moved = !requeue.immediate || requeue.sticky != row.sticky;
         self.acted |= moved || (goes_on && row.swept != Some(self.round.world.version));
         self.plan.memory.requeues.push(requeue);
     }
 }
+
+impl Round<'_> {
+    /// Whether a head has gone straight back so often, with nothing changed, that it has been through every combination
+    /// of positions: with several pod sets the positions may chase each other for ever.
+    fn is_tired(&self, row: &Row, queue: &Queue) -> bool {
+        let longest = queue.groups.iter().map(|group| group.flavors.len()).max().unwrap_or(0).max(1);
+        let combinations = row.fact.pod_sets.iter().fold(1_usize, |product, _| product.saturating_mul(longest));
+        let enough = u32::try_from(combinations.min(MOST_RETRIES)).unwrap_or(u32::MAX);
+        row.retried.0 == self.world.version && row.retried.1 > enough
+    }
+}
+
+/// Most times that a head goes straight back with nothing changed.
+const MOST_RETRIES: usize = 64;
 
 /// Whether a head goes straight back into its heap, and what is remembered of it …[Q-9].
 fn requeue(round: &Round<'_>, entry: &Entry, (row, queue): (&Row, &Queue), outcome: Outcome) -> Requeue {
@@ -271,7 +285,8 @@ fn requeue(round: &Round<'_>, entry: &Entry, (row, queue): (&Row, &Queue), outco
     let waits = outcome == Outcome::PendingPreemption;
     let scan = (!waits).then(|| scan_of(round, queue, &entry.assignment));
     let unfinished = scan.as_ref().is_some_and(Scan::unfinished);
-    let immediate = strict || waits || outcome == Outcome::Skipped || unfinished;
+    let goes_on = unfinished && !round.is_tired(row, queue);
+    let immediate = strict || waits || outcome == Outcome::Skipped || goes_on;
     Requeue {
         uid: row.fact.uid.clone(),
         immediate,

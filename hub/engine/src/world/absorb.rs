@@ -288,6 +288,7 @@ impl World {
             sticky: false,
             scan: None,
             swept: None,
+            retried: (0, 0),
             made_way: Vec::new(),
             held: None,
             assumed: false,

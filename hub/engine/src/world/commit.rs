@@ -93,6 +93,9 @@ impl World {
             row.scan.clone_from(&requeue.scan);
             if requeue.swept {
                 row.swept = Some(version);
+            } else {
+                let before = if row.retried.0 == version { row.retried.1 } else { 0 };
+                row.retried = (version, before.saturating_add(1));
             }
         }
         if requeue.class_failed && !requeue.immediate {

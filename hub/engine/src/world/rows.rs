@@ -109,6 +109,8 @@ pub(crate) struct Row {
     pub(crate) scan: Option<Scan>,
     /// The state of the world in which its scan last came to an end.
     pub(crate) swept: Option<u64>,
+    /// The state of the world in which it last went straight back with flavors left to look at, and how often.
+    pub(crate) retried: (u64, u32),
     /// For whom it was evicted, and the state of its tree then; forgotten when something outside changes.
     pub(crate) made_way: Vec<MadeWay>,
     pub(crate) held: Option<Box<Held>>,

@@ -135,7 +135,7 @@ fn policy(scope: Scope) -> impl Strategy<Value = Policy> {
     let (final_share, initial) =
         (FairStrategy::LessThanOrEqualToFinalShare, FairStrategy::LessThanInitialShare);
     let strategies = select(vec![vec![final_share, initial], vec![final_share], vec![initial]]);
-    strategies.prop_map(move |it| Policy { fair_sharing: scope.fair.then_some(it) })
+    strategies.prop_map(move |it| Policy { fair_sharing: scope.fair.then_some(it), ..Policy::default() })
 }
 
 /// A Cohort by the position of its parent among those before it, with quota of its own.
