@@ -81,6 +81,8 @@ pub const SYSTEM_NAMESPACE: &str = "fairlead-system";
 pub const HUB_SERVICE_ACCOUNT: &str = "fairlead-hub";
 /// The service account of the agent, in [`SYSTEM_NAMESPACE`].
 pub const AGENT_SERVICE_ACCOUNT: &str = "fairlead-agent";
+/// The Secret in the agent's namespace that holds its key and certificate.
+pub const AGENT_IDENTITY: &str = "fairlead-identity";
 /// The service account that the agent impersonates in a tenant's namespace unless SpokePolicy names another.
 pub const TENANT_SERVICE_ACCOUNT: &str = "fairlead-tenant";
 /// The RBAC verb on `jobs.fairlead.dev` that the admission policy asks for before it lets a queued job start.

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::yaml;
 use crate::labels::{
-    AGENT_SERVICE_ACCOUNT, HUB_SERVICE_ACCOUNT, HUB_STATE_NAME, SYSTEM_NAMESPACE, TENANT_SERVICE_ACCOUNT,
-    UNSUSPEND_VERB,
+    AGENT_IDENTITY, AGENT_SERVICE_ACCOUNT, HUB_SERVICE_ACCOUNT, HUB_STATE_NAME, SYSTEM_NAMESPACE,
+    TENANT_SERVICE_ACCOUNT, UNSUSPEND_VERB,
 };
 use crate::{fairlead, kueue};
 
@@ -147,6 +147,8 @@ fn agent_rules() -> Vec<Value> {
 fn agent_own_rules() -> Vec<Value> {
     vec![
         rule(CORE, &["configmaps", "secrets"], &["create", "get", "patch", "update"]),
+        // A refused join leaves nothing: the key it was made with goes.
+        named(rule(CORE, &["secrets"], &["delete"]), &[AGENT_IDENTITY]),
         rule(COORDINATION, &["leases"], &["create", "get", "patch", "update"]),
         rule(EVENTS, &["events"], &["create", "patch"]),
     ]

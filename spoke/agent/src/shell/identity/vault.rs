@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::shell::floor::describe;
 
 /// The Secret's name.
-const NAME: &str = "fairlead-identity";
+const NAME: &str = fairlead_api::labels::AGENT_IDENTITY;
 const SECRETS: Resource = Resource::new("", "v1", "secrets", true);
 
 const KEY: &str = "tls.key";
