@@ -205,7 +205,8 @@ impl Assigner<'_> {
         for (resource, amount) in unit.iter().flat_map(|ix| &so_far.pod_sets[*ix].requests) {
             *requests.entry(resource.clone()).or_insert(0) += amount;
         }
-        let mut choices = BTreeMap::new();
+        let mut choices: Graded = BTreeMap::new();
+        let mut all_fit = true;
         for (resource, amount) in &requests {
             if choices.contains_key(resource) {
                 continue;
@@ -214,14 +215,16 @@ impl Assigner<'_> {
                 None if *amount == 0 => {}
                 None => return None,
                 Some(group) => {
-                    choices.extend(self.scan(
-                        unit,
-                        resource,
-                        &self.queue.groups[group],
-                        (&requests, so_far),
-                    )?);
+                    let group = &self.queue.groups[group];
+                    let (grade, found) = self.scan(unit, resource, group, (&requests, so_far))?;
+                    all_fit &= grade.means == Means::Fit;
+                    choices.extend(found);
                 }
             }
+        }
+        if all_fit {
+            // As the corpus shows: flavors that are judged to fit as a whole count so for each resource.
+            choices.values_mut().for_each(|(choice, _)| choice.mode = Mode::Fit);
         }
         Some(choices)
     }
@@ -233,7 +236,7 @@ impl Assigner<'_> {
         resource: &Name,
         group: &ResourceGroup,
         (requests, so_far): (&ByResource, &Assignment),
-    ) -> Option<Graded> {
+    ) -> Option<(Grade, Graded)> {
         // As the corpus shows, pod sets that are placed together start over each time.
         let positions = self.positions.filter(|_| unit.len() == 1);
         let earlier = positions.and_then(|all| *all.get(unit[0])?.get(resource)?);
@@ -258,11 +261,11 @@ impl Assigner<'_> {
             }
         }
         let tried = (last + 1 != group.flavors.len()).then_some(last);
-        let (_, mut choices) = best?;
+        let (grade, mut choices) = best?;
         for (choice, _) in choices.values_mut() {
             choice.tried = tried;
         }
-        Some(choices)
+        Some((grade, choices))
     }
 
     /// [F-5] One flavor for all requested resources of the group: the worst grade, and each resource's own.
