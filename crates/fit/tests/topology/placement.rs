@@ -287,3 +287,17 @@ fn balance_ends_at_the_smallest_domain() {
     assert_eq!(place_if(&topologies, &WhatIf::new(), &eleven, options), found(&["n1:5 n2:4 n3:2"]));
     assert_eq!(place(&topologies, &eleven), found(&["n1:5 n2:5 n3:1"]));
 }
+
+/// [TAS-4] Domains below the threshold are left out, even where they would leave less room to spare.
+#[test]
+fn balance_leaves_small_domains_out() {
+    let nodes = [("b1/r1/n1", "cpu=6"), ("b1/r2/n2", "cpu=5 gpu=1"), ("b1/r3/n3", "cpu=3")];
+    let topologies = cluster(&LEVELS, &nodes);
+    let options = Options { balanced: true, ..Options::default() };
+    let placed = |asks: &[Ask]| place_if(&topologies, &WhatIf::new(), asks, options);
+    let nine = ask(9, "cpu=1", "preferred rack");
+    assert_eq!(placed(std::slice::from_ref(&nine)), found(&["n1:5 n2:4"]));
+    assert_eq!(place(&topologies, std::slice::from_ref(&nine)), found(&["n1:6 n3:3"]));
+    let leader = ask(1, "gpu=1 cpu=1", "preferred rack").grouped();
+    assert_eq!(placed(&[leader, nine.grouped()]), found(&["n2:1", "n1:5 n2:4"]), "the leader leaves n2 four");
+}
