@@ -1,5 +1,7 @@
 //! Whether a pod may run on a node of a class.
 
+use std::sync::Arc;
+
 use fairlead_model::{
     Labels, NodeClass, NodeConstraints, NodeTerm, Resources, Taint, TaintEffect, Toleration,
 };
@@ -31,22 +33,19 @@ pub fn tolerated<'t>(
 }
 
 /// Whether a term of a required node affinity holds. A term without any condition holds nowhere, as in Kubernetes.
-fn term_holds(term: &NodeTerm, labels: &Labels) -> bool {
+fn term_holds(term: &NodeTerm, labels: &Labels, name: Option<&Arc<str>>) -> bool {
     let empty = term.expressions.is_empty() && term.fields.is_empty();
-    let name = labels
-        .get("kubernetes.io/hostname")
-        .map(|name| ("metadata.name".into(), std::sync::Arc::clone(name)));
-    let fields: Labels = name.into_iter().collect();
+    let fields: Labels = name.map(|name| ("metadata.name".into(), Arc::clone(name))).into_iter().collect();
     !empty
         && term.expressions.iter().all(|requirement| requirement.matches(labels))
         && term.fields.iter().all(|requirement| requirement.matches(&fields))
 }
 
-/// Whether nodes with these labels meet a pod's node selector and required affinity.
-pub fn meets(nodes: &NodeConstraints, labels: &Labels) -> bool {
+/// Whether nodes with these labels, or the node of this name, meet a pod's node selector and required affinity.
+pub fn meets(nodes: &NodeConstraints, labels: &Labels, name: Option<&Arc<str>>) -> bool {
     let selected = nodes.selector.iter().all(|(key, value)| labels.get(key) == Some(value));
     let terms = nodes.affinity.as_deref();
-    selected && terms.is_none_or(|terms| terms.iter().any(|term| term_holds(term, labels)))
+    selected && terms.is_none_or(|terms| terms.iter().any(|term| term_holds(term, labels, name)))
 }
 
 impl Pod<'_> {
@@ -54,7 +53,7 @@ impl Pod<'_> {
     pub fn allows(&self, class: &NodeClass) -> bool {
         let labelled = self.labels.iter().all(|(key, value)| class.labels.get(key) == Some(value));
         labelled
-            && meets(self.nodes, &class.labels)
+            && meets(self.nodes, &class.labels, None)
             && tolerated(&class.taints, &self.nodes.tolerations, self.tolerations).is_ok()
     }
 }

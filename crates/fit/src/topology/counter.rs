@@ -162,7 +162,7 @@ fn barred(tree: &Tree, leaf: &Leaf, nodes: &NodeConstraints) -> Barred {
         return Barred::Taint;
     }
     let selected = nodes.selector.iter().all(|(key, value)| node.labels.get(key) == Some(value));
-    match (selected, meets(nodes, &node.labels)) {
+    match (selected, meets(nodes, &node.labels, Some(&node.name))) {
         (false, _) => Barred::Selector,
         (true, false) => Barred::Affinity,
         (true, true) => Barred::No,

@@ -166,6 +166,24 @@ fn selectors_and_affinity_choose_nodes() {
     assert_eq!(causes(&big), Exclusions { resources: vec![("cpu".into(), 3)], ..counted() });
 }
 
+/// [TAS-1] `matchFields` compares the name of the node, which need not be its hostname.
+#[test]
+fn fields_compare_the_name_of_the_node() {
+    let mut topologies = cluster(&LEVELS, &[("b1/r1/n1", "cpu=4")]);
+    topologies.set_node(fairlead_fit::topology::Node { name: "ip-2".into(), ..node("b1/r1/n2", "cpu=4") });
+    topologies.settle();
+    let placed = |name: &str| {
+        let values: Vec<Arc<str>> = vec![name.into()];
+        let field = Requirement { key: "metadata.name".into(), operator: Operator::In, values };
+        let mut pinned = ask(1, "cpu=1", "");
+        pinned.nodes.affinity = Some(vec![NodeTerm { expressions: Vec::new(), fields: vec![field] }]);
+        place(&topologies, &[pinned])
+    };
+    assert_eq!(placed("ip-2"), found(&["n2:1"]));
+    assert!(placed("n2").is_err());
+    assert_eq!(placed("n1"), found(&["n1:1"]));
+}
+
 /// Hostile amounts saturate: nothing overflows, and over-committed nodes simply take nothing.
 #[test]
 fn extreme_amounts_do_no_harm() {
