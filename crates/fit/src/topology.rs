@@ -2,7 +2,8 @@
 //!
 //! [`Topologies`] holds the domain trees of all flavors that have a topology, their nodes, the pods that take room
 //! outside of any assignment, and what workloads hold. [`Topologies::place`] finds room for all pod sets of a workload,
-//! under the assumptions of a [`WhatIf`]; [`Topologies::replace`] mends an assignment after a node failed.
+//! under the assumptions of a [`WhatIf`]; [`Topologies::replace`] mends an assignment after a node failed;
+//! [`Assignment::ungate`] says which pod goes where.
 //!
 //! A tree keeps how many pods of a kind fit in each domain, for the kinds that were placed lately, and brings that up to
 //! date leaf by leaf. So a placement costs what it uses and what changed since the last one, not what there is. The
@@ -23,6 +24,7 @@ mod place;
 mod replace;
 mod request;
 mod tree;
+mod ungate;
 mod view;
 mod what_if;
 
@@ -31,4 +33,5 @@ pub use field::Topologies;
 pub use place::{Exclusions, Placed};
 pub use request::{Level, Misfit, Options, Request, Slice, Why};
 pub use tree::{FlavorSpec, Node};
+pub use ungate::{Gated, rank};
 pub use what_if::{Held, WhatIf};

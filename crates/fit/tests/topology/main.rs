@@ -16,4 +16,6 @@ mod replacement;
 #[cfg(test)]
 mod requests;
 #[cfg(test)]
+mod ungating;
+#[cfg(test)]
 mod world;
