@@ -184,7 +184,6 @@ proptest! {
 
     /// On unchanged facts plans become quiet, so that whoever decides until then comes to an end.
     #[test]
-    #[ignore = "a StrictFIFO head with two pod sets alternates its scan position, so no plan is quiet"]
     fn rounds_become_quiet(
         scenario in prop_oneof![scenario(EVERYTHING).boxed(), scenario(EVERYTHING_FAIR).boxed()]
     ) {

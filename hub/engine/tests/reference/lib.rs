@@ -3,7 +3,8 @@
 //!
 //! What it has: quota trees [T-1]…[T-9], queues …[Q-11], flavors [F-1]…[F-9] without transformations, rounds
 //! [S-1]…[S-5], classical and fair preemption [P-1]…[P-6], partial admission. What it lacks: topology, other
-//! clusters, admission checks, admission fair sharing, second pass, elastic slices. It knows one namespace rule less:
+//! clusters, admission checks, admission fair sharing, second pass, elastic slices, and settling: it says when Kueue's
+//! rules start going round in a circle. It knows one namespace rule less:
 //! LimitRanges and RuntimeClasses are not applied.
 
 use std::collections::BTreeMap;

@@ -56,6 +56,9 @@ pub(crate) struct Reference {
     /// [T-8] Changes of quota, by ClusterQueue.
     generations: BTreeMap<Name, u64>,
     round: u64,
+    /// Victims and whom they were evicted for.
+    ways: BTreeSet<(Uid, Uid)>,
+    circling: bool,
 }
 
 impl Reference {
@@ -130,8 +133,8 @@ impl Reference {
 
     fn absorb_workload(&mut self, workload: &Arc<Workload>) {
         let uid = workload.uid.clone();
-        let held = self.held.remove(&uid);
-        self.woken.extend(held.as_ref().map(|held| Arc::clone(&held.queue)));
+        let held = self.release(&uid);
+        self.woken.extend(held.clone());
         let known = self.facts.workloads.get(&uid).cloned();
         self.facts.learn(Fact::Workload(Arc::clone(workload)));
         let waiting = self.waiting.remove(&uid);
@@ -153,7 +156,7 @@ impl Reference {
 
     /// A workload that is gone wakes its tree.
     fn forget(&mut self, uid: &Uid) {
-        let held = self.held.remove(uid).map(|held| held.queue);
+        let held = self.release(uid);
         let waiting = self.waiting.remove(uid).and_then(|waiting| waiting.queue);
         self.woken.extend(held.into_iter().chain(waiting));
         self.facts.learn(Fact::WorkloadGone(uid.clone()));
@@ -251,6 +254,7 @@ impl Reference {
         let handled = play(&self.policy, &self.state(), &heads);
         for it in &handled {
             self.note(it, &mut plan);
+            self.note_ways(it);
         }
         for it in &handled {
             self.take_over(it, now);
@@ -264,6 +268,22 @@ impl Reference {
         let memory = self.waiting[uid].memory.as_ref()?;
         let current = self.generations.get(queue).copied().unwrap_or(0);
         (memory.generation == current || memory.round + 1 >= self.round).then(|| memory.positions.clone())
+    }
+
+    /// Whether an entry would take a victim that has made way for it before. Kueue's rules may go round in a circle
+    /// there; Fairlead settles (design.md §6), so from then on the two need not agree.
+    pub(crate) const fn is_circling(&self) -> bool {
+        self.circling
+    }
+
+    fn note_ways(&mut self, Handled { entry, outcome }: &Handled) {
+        for (uid, _) in entry.victims.iter().filter(|(uid, _)| !self.held[uid].evicted) {
+            let way = (uid.clone(), entry.uid.clone());
+            self.circling |= self.ways.contains(&way);
+            if *outcome == Outcome::PendingPreemption {
+                self.ways.insert(way);
+            }
+        }
     }
 
     fn note(&self, Handled { entry, outcome }: &Handled, plan: &mut RoundPlan) {
@@ -305,6 +325,13 @@ impl Reference {
             }
         }
         self.requeue(&entry.uid, *outcome, Some(entry.assignment.positions()));
+    }
+
+    /// [T-8] What is given back counts as a change of quota, as the corpus shows.
+    fn release(&mut self, uid: &Uid) -> Option<Name> {
+        let queue = self.held.remove(uid)?.queue;
+        *self.generations.entry(Arc::clone(&queue)).or_insert(0) += 1;
+        Some(queue)
     }
 
     /// [T-8] A reservation counts as a change too, as the corpus shows.

@@ -123,8 +123,16 @@ impl Stage {
     }
 
     /// Panics unless the reference decides the same in this round, and holds and queues the same afterwards.
+    ///
+    /// Where the rules would go round in a circle the comparison ends, since the engine is to break out of it.
     pub(crate) fn compare(&mut self, plan: &Plan) {
+        if self.reference.is_circling() {
+            return;
+        }
         let expected = self.reference.play(self.now);
+        if self.reference.is_circling() {
+            return;
+        }
         assert_eq!(
             RoundPlan::of(plan),
             expected,
