@@ -8,6 +8,7 @@ mod arch;
 mod cargo;
 mod files;
 mod out;
+mod rules;
 mod test;
 mod tools;
 
@@ -63,6 +64,8 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
         args: Vec<String>,
     },
+    /// List the rules of the specification that no test name and no doc comment mentions.
+    Rules,
     /// Run a suite of benchmarks on release builds: engine, or e2e.
     Bench {
         /// The suite.
@@ -101,6 +104,7 @@ fn run(args: &Args) -> Result<()> {
             cargo.build(&["--example", "golden"])?;
             cargo::run(cargo.program("debug/examples/golden").args(args))
         }
+        Command::Rules => rules::run(root, &mut out),
         Command::Bench { suite, args } => bench(&Cargo::of(root)?, suite, args),
     }
 }
