@@ -30,7 +30,8 @@ pub(crate) fn run(root: &Path, out: &mut Out) -> Result<()> {
         wanted.extend(in_brackets(&text));
     }
     let mut mentioned = BTreeSet::new();
-    for path in files::below(root)?.iter().filter(|path| path.ends_with(".rs")) {
+    let is_source = |path: &&String| Path::new(path).extension().is_some_and(|it| it == "rs");
+    for path in files::below(root)?.iter().filter(is_source) {
         let text = fs::read_to_string(root.join(path)).with_context(|| format!("read {path}"))?;
         mentioned.extend(in_source(&text));
     }
