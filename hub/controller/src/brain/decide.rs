@@ -1,10 +1,11 @@
 //! Turning the engine's plans into promises.
 
-use fairlead_engine::{Admission, Budget, Outcome, decide};
+use fairlead_engine::{Admission, Budget, Outcome, Preempted as Victim, decide};
 use fairlead_model::RunId;
 
 use super::Brain;
-use super::run::{Grant, Run};
+use super::events::Said;
+use super::run::{Grant, Preempted, Run};
 
 /// Calls of the engine in one turn; what is left then is decided in the next.
 const CALLS: u32 = 64;
@@ -27,6 +28,9 @@ impl Brain {
                 }
             }
             let quiet = plan.quiet && plan.admissions.is_empty();
+            for victim in &plan.evictions {
+                self.preempt(victim);
+            }
             for admission in plan.admissions {
                 self.admit(admission);
             }
@@ -36,6 +40,22 @@ impl Brain {
             }
         }
         self.tell_waiting();
+    }
+
+    /// A victim is marked, stopped, and gives its quota back when the stop is proven.
+    fn preempt(&mut self, victim: &Victim) {
+        let Some(id) = self.runs.by_workload.get(&victim.uid).cloned() else {
+            return;
+        };
+        let at = self.now.wall;
+        let message = format!("Preempted to make room for {}", victim.by_key);
+        self.with_run(&id, |brain, run| {
+            let said = Said { warning: false, reason: "Preempted", action: "Preempt", note: &message };
+            brain.tell(run, said);
+            run.preempted =
+                Some(Preempted { cause: victim.cause.token().into(), message: message.as_str().into(), at });
+        });
+        self.dirty.insert(id);
     }
 
     fn admit(&mut self, admission: Admission) {

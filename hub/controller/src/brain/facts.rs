@@ -105,19 +105,23 @@ fn workload_fact(
     let active = workload.is_none_or(super::run::Workload::is_active);
     let evicted = workload.and_then(|workload| conditions::find(&workload.status.conditions, "Evicted"));
     let evicted = evicted.filter(|condition| condition.status == "True").map(|condition| fact::Eviction {
-        cause: if condition.reason == "Deactivated" {
-            fact::EvictionCause::Deactivated
-        } else {
-            fact::EvictionCause::QueueStopped
+        cause: match condition.reason.as_str() {
+            "Deactivated" => fact::EvictionCause::Deactivated,
+            "Preempted" => fact::EvictionCause::Preempted,
+            _ => fact::EvictionCause::QueueStopped,
         },
         at: Millis(condition.last_transition_time.0.as_millisecond()),
     });
+    let decided = run.preempted.as_ref();
+    let decided = decided.map(|now| fact::Eviction { cause: fact::EvictionCause::Preempted, at: now.at });
     let mut fact = base.clone();
     fact.active = active;
     fact.finished = finished;
     fact.hold = hold;
     fact.reservation = reservation;
-    fact.evicted = evicted;
+    fact.evicted = decided.or(evicted);
+    // What blocks a workload here is its queue or itself, and the engine sees both.
+    fact.requeue_blocked = false;
     fact.excluded = run
         .excluded
         .iter()

@@ -39,6 +39,10 @@ impl Brain {
         if run.runs_at_home() && run.home.take().is_some() {
             self.tell_home_admission(run);
         }
+        if run.promised.is_none() && run.home.is_none() && !run.runs_at_home() {
+            // It has made room.
+            run.preempted = None;
+        }
         let Some(promised) = &run.promised else {
             return;
         };
@@ -183,6 +187,9 @@ impl Brain {
         }
         if !workload.is_active() {
             return Some(EvictedReason::Deactivated);
+        }
+        if run.preempted.is_some() {
+            return Some(EvictedReason::Preempted);
         }
         let local = ObjectKey::new(Arc::clone(&workload.key.namespace), workload.queue());
         if self.drains(Kind::LocalQueue, &local) {

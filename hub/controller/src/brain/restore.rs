@@ -1,12 +1,13 @@
 //! After a restart: promises that an earlier leader made, from the statuses of Workloads.
 
+use fairlead_api::conditions;
 use fairlead_api::kueue::{self, PlacementState};
 use fairlead_engine::fact;
-use fairlead_model::{Epoch, Resources, SpokeId};
+use fairlead_model::{Epoch, Millis, Resources, SpokeId};
 use fairlead_placement::{Event, Placement, Promise, Restored, StopCause};
 
 use super::Brain;
-use super::run::{Grant, Promised, Run, Workload, read_time};
+use super::run::{Grant, Preempted, Promised, Run, Workload, read_time};
 use crate::jobs::json;
 
 impl Brain {
@@ -15,6 +16,7 @@ impl Brain {
     /// Nothing is ordered for it before the spoke's inventory is known: an entry there is kept, and without one the
     /// start is ordered again, which is idempotent.
     pub(crate) fn restore(&mut self, run: &mut Run) {
+        run.preempted = run.preempted.take().or_else(|| preempted_of(run));
         if run.promised.is_some() {
             return;
         }
@@ -67,6 +69,20 @@ impl Brain {
     }
 }
 
+/// The preemption that is under way by the stored status: admitted still, and marked. An admission clears the mark.
+fn preempted_of(run: &Run) -> Option<Preempted> {
+    let status = &run.workload.as_ref()?.status;
+    status.admission.as_ref()?;
+    let list = &status.conditions;
+    let evicted = conditions::find(list, "Evicted").filter(|evicted| evicted.status == "True")?;
+    let preempted = conditions::find(list, "Preempted").filter(|_| evicted.reason == "Preempted")?;
+    Some(Preempted {
+        cause: preempted.reason.as_str().into(),
+        message: preempted.message.as_str().into(),
+        at: Millis(evicted.last_transition_time.0.as_millisecond()),
+    })
+}
+
 /// How far a stored promise had come. A result counts as stored only when the Job shows it too, since otherwise the
 /// spoke still has to tell it again.
 fn known_of(run: &Run, stored: &kueue::Placement) -> Restored {
@@ -83,10 +99,9 @@ fn known_of(run: &Run, stored: &kueue::Placement) -> Restored {
 pub(crate) fn grant_of(workload: &Workload) -> Grant {
     let status = &workload.status;
     let admission = status.admission.clone().unwrap_or_default();
-    let reserved = fairlead_api::conditions::find(&status.conditions, "QuotaReserved");
+    let reserved = conditions::find(&status.conditions, "QuotaReserved");
     let created = json::text(&workload.json, &["metadata", "creationTimestamp"]).map(read_time);
-    let at =
-        reserved.map(|condition| fairlead_model::Millis(condition.last_transition_time.0.as_millisecond()));
+    let at = reserved.map(|condition| Millis(condition.last_transition_time.0.as_millisecond()));
     Grant {
         cluster_queue: admission.cluster_queue.as_str().into(),
         at: at.or(created).unwrap_or_default(),

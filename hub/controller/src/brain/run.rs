@@ -144,6 +144,16 @@ pub(crate) struct Excluded {
     pub(crate) tries: u32,
 }
 
+/// A workload that has to make room for another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Preempted {
+    /// The reason of its `Preempted` condition.
+    pub(crate) cause: Arc<str>,
+    pub(crate) message: Arc<str>,
+    /// When that was decided (wall clock).
+    pub(crate) at: Millis,
+}
+
 /// One run.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, and any mix of them occurs")]
@@ -168,6 +178,8 @@ pub(crate) struct Run {
     /// Admitted to the hub's own cluster; the write is due or done.
     pub(crate) home: Option<Grant>,
     pub(crate) excluded: Vec<Excluded>,
+    /// It has to make room; until its stop is proven it holds its quota.
+    pub(crate) preempted: Option<Preempted>,
     /// Another run's copy of the same name has not stopped.
     pub(crate) busy: bool,
     /// Other admission checks are pending, which this version does not wait for.
@@ -204,6 +216,7 @@ impl Run {
             settled: None,
             home: None,
             excluded: Vec::new(),
+            preempted: None,
             busy: false,
             gated: false,
             verdict: None,

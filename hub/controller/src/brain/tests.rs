@@ -3,6 +3,7 @@
 mod deletion;
 mod failure;
 mod flow;
+mod preemption;
 mod queues;
 mod restart;
 mod rules;

@@ -122,7 +122,7 @@ impl Draft<'_> {
                 return true;
             }
             (State::Closed(how), true) => self.release(run, promised, how),
-            (State::Stopping(_), true) => self.evicted(promised),
+            (State::Stopping(_), true) => self.evicted(run, promised),
             (State::Running, true) => self.pods_ready(run, promised),
             _ => {}
         }
@@ -141,8 +141,10 @@ impl Draft<'_> {
         self.set(WorkloadCondition::Admitted, true, AdmittedReason::Admitted, &admitted);
         let waiting = "Not all pods are ready";
         self.set(WorkloadCondition::PodsReady, false, PodsReadyReason::WaitForStart, waiting);
-        if conditions::is_true(&self.status.conditions, "Evicted") {
-            self.set(WorkloadCondition::Evicted, false, QuotaReservedReason::QuotaReserved, &reserved);
+        for past in [WorkloadCondition::Evicted, WorkloadCondition::Preempted] {
+            if conditions::is_true(&self.status.conditions, past.as_str()) {
+                self.set(past, false, QuotaReservedReason::QuotaReserved, &reserved);
+            }
         }
         self.status.admission = Some(admission_of(grant));
         self.status.cluster_name = cluster.map(str::to_owned);
@@ -192,12 +194,12 @@ impl Draft<'_> {
     fn follow_home(&mut self, run: &Run) {
         if let Some(reason) = self.around.evict {
             // Kueue's order: the mark first; quota goes when no pod is active any more.
-            self.mark_evicted(reason);
+            self.mark_evicted(run, reason);
             let active =
                 run.job.as_ref().and_then(|job| json::integer(&job.json, &["status", "active"])).unwrap_or(0);
             let suspended = run.job.as_ref().is_none_or(|job| job.view.suspended);
             if active == 0 && suspended {
-                self.withdraw_admission(&reason.as_str().into(), Reason::QueueStopped);
+                self.withdraw_admission(&reason.as_str().into(), self.evict_token());
             }
             return;
         }
@@ -212,16 +214,20 @@ impl Draft<'_> {
     }
 
     /// A stop is ordered; quota stays held until it is proven.
-    fn evicted(&mut self, promised: &Promised) {
+    fn evicted(&mut self, run: &Run, promised: &Promised) {
         if let Some(reason) = self.around.evict {
-            self.mark_evicted(reason);
+            self.mark_evicted(run, reason);
             self.placement(promised, PlacementState::Stopping, Some(reason.as_str()));
         }
     }
 
-    fn mark_evicted(&mut self, reason: EvictedReason) {
-        let message = match reason {
-            EvictedReason::Deactivated => "The workload is deactivated",
+    fn mark_evicted(&mut self, run: &Run, reason: EvictedReason) {
+        let message = match (reason, &run.preempted) {
+            (EvictedReason::Preempted, Some(preempted)) => {
+                self.set(WorkloadCondition::Preempted, true, &*preempted.cause, &preempted.message);
+                &preempted.message
+            }
+            (EvictedReason::Deactivated, _) => "The workload is deactivated",
             _ => "The queue is stopped and drained",
         };
         self.set(WorkloadCondition::Evicted, true, reason, message);
@@ -233,7 +239,7 @@ impl Draft<'_> {
             Closing::Refused { reason, detail } => (*reason, Arc::clone(detail)),
             Closing::NoAnswer => (Reason::NoAnswer, "The spoke did not answer".into()),
             Closing::Stopped if self.around.evict.is_some() => {
-                (Reason::QueueStopped, "The copy has stopped".into())
+                (self.evict_token(), "The copy has stopped".into())
             }
             Closing::Stopped => (Reason::CopyVanished, "The copy was stopped by somebody else".into()),
             Closing::Released => (Reason::PendingEvaluation, "The promise was taken back".into()),
@@ -241,6 +247,15 @@ impl Draft<'_> {
         self.placement(promised, PlacementState::Closed, Some(reason.token()));
         if !run.is_ending() {
             self.withdraw_admission(&message, reason);
+        }
+    }
+
+    /// Our own token for the eviction under way.
+    const fn evict_token(&self) -> Reason {
+        match self.around.evict {
+            Some(EvictedReason::Deactivated) => Reason::Deactivated,
+            Some(EvictedReason::Preempted) => Reason::WaitingForQuota,
+            _ => Reason::QueueStopped,
         }
     }
 

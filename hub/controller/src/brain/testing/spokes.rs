@@ -112,7 +112,8 @@ impl SpokeSim {
             },
             Desired::Start(intent) => match self.manner {
                 Manner::RefusesStart(reason) => self.observe(place, &intent, refused(reason)),
-                _ if self.is_live(&place.0) => {}
+                // What was refused stays refused, and what lives is not made again.
+                _ if self.is_refused(&place.0) || self.is_live(&place.0) => {}
                 _ => {
                     self.started.push(intent.clone());
                     let copy = CopyStatus { active: 1, ..CopyStatus::default() };
@@ -139,6 +140,10 @@ impl SpokeSim {
         let gone = self.stops_at_once || !self.is_live(&id);
         let state = if gone { CopyState::Stopped(copy) } else { CopyState::Stopping(copy) };
         self.observe((id, command), &nothing, state);
+    }
+
+    fn is_refused(&self, id: &PlacementId) -> bool {
+        self.entries.get(id).is_some_and(|entry| matches!(entry.state, CopyState::Refused(_)))
     }
 
     fn is_live(&self, id: &PlacementId) -> bool {

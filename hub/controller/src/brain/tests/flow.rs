@@ -170,3 +170,22 @@ fn quota_is_never_exceeded_and_freed_by_the_stored_result() {
     hub.on_spoke(&spoke, |spoke| spoke.finish(true));
     assert!(hub.is("two", "Admitted"));
 }
+
+#[test]
+fn the_job_says_complete_only_after_the_workload_says_finished() {
+    let mut hub = Hub::with_spokes(&["east"]);
+    hub.submit("train", "1");
+    hub.api.faults.push_back((Kind::Workload, crate::brain::testing::Fault::LostRequest));
+    hub.on_spoke("east", |spoke| spoke.finish(true));
+    hub.advance(2_000);
+    let writes = |kind: Kind, text: &str| -> Vec<usize> {
+        let says = |effect: &crate::brain::Effect| {
+            matches!(effect, crate::brain::Effect::Store(request) if request.kind == kind
+                && matches!(&request.op, crate::ports::Op::PatchStatus(patch) if patch.to_string().contains(text)))
+        };
+        hub.log.iter().enumerate().filter(|(_, effect)| says(effect)).map(|(at, _)| at).collect()
+    };
+    let (finished, complete) = (writes(Kind::Workload, "\"Finished\""), writes(Kind::Job, "\"Complete\""));
+    assert_eq!((finished.len(), complete.len()), (2, 1), "the first write was lost");
+    assert!(complete[0] > finished[1]);
+}

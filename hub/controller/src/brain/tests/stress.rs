@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::brain::testing::{Fault, Hub, Manner, job};
 use crate::brain::{Effect, Input};
-use crate::ports::{Kind, SpokeEvent};
+use crate::ports::{Acknowledgement, Kind, SpokeEvent};
 
 const SPOKES: [&str; 3] = ["east", "north", "west"];
 const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
@@ -29,13 +29,20 @@ impl Dice {
     }
 }
 
+/// What travels to a spoke, in the order in which the hub said it.
+enum Order {
+    Command(PlacementId, Command),
+    Withdraw(PlacementId),
+    Acknowledge(Acknowledgement),
+}
+
 struct Storm {
     hub: Hub,
     dice: Dice,
     /// What is on its way to the brain, by where it comes from. Each way keeps its order; the ways mix.
     ways: BTreeMap<String, VecDeque<Input>>,
     /// What is on its way to a spoke.
-    orders: BTreeMap<SpokeId, VecDeque<(PlacementId, Option<Command>)>>,
+    orders: BTreeMap<SpokeId, VecDeque<Order>>,
 }
 
 impl Storm {
@@ -88,11 +95,12 @@ impl Storm {
             let input = self.ways.get_mut(way).and_then(VecDeque::pop_front).unwrap();
             self.feed(input);
         } else if let Some(id) = spokes.get(choice - ways.len()) {
-            let (placement, command) = self.orders.get_mut(id).and_then(VecDeque::pop_front).unwrap();
+            let order = self.orders.get_mut(id).and_then(VecDeque::pop_front).unwrap();
             let spoke = self.hub.spokes.get_mut(id).unwrap();
-            match command {
-                Some(command) => spoke.command(placement, command),
-                None => spoke.withdraw(&placement),
+            match order {
+                Order::Command(placement, command) => spoke.command(placement, command),
+                Order::Withdraw(placement) => spoke.withdraw(&placement),
+                Order::Acknowledge(ack) => spoke.acknowledged(&ack),
             }
         } else {
             self.feed(Input::Turn);
@@ -107,10 +115,13 @@ impl Storm {
         for effect in effects {
             match effect {
                 Effect::Command { spoke, placement, command } => {
-                    self.orders.entry(spoke).or_default().push_back((placement, Some(command)));
+                    self.orders.entry(spoke).or_default().push_back(Order::Command(placement, command));
                 }
                 Effect::Withdraw { spoke, placement } => {
-                    self.orders.entry(spoke).or_default().push_back((placement, None));
+                    self.orders.entry(spoke).or_default().push_back(Order::Withdraw(placement));
+                }
+                Effect::Acknowledge { spoke, ack } => {
+                    self.orders.entry(spoke).or_default().push_back(Order::Acknowledge(ack));
                 }
                 other => self.hub.carry_out(other),
             }
