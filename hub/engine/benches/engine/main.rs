@@ -21,7 +21,7 @@ mod quota;
 #[path = "../../tests/reference/lib.rs"]
 mod reference;
 mod row;
-#[expect(dead_code, unused_imports, reason = "the properties use all of it")]
+#[expect(unused_imports, reason = "the properties use all of it")]
 #[path = "../../tests/scenario/lib.rs"]
 mod scenario;
 mod shape;
@@ -31,8 +31,11 @@ use std::io::{Result, Write};
 
 use row::Row;
 
-/// The rows of issue 4, in its order; a suite gives one or several of them.
-const SUITES: [(&str, fn() -> Vec<Row>); 14] = [
+/// A name, and what measures its row or rows.
+type Suite = (&'static str, fn() -> Vec<Row>);
+
+/// The rows of issue 4, in its order.
+const SUITES: [Suite; 14] = [
     ("admit", quota::admit),
     ("drain", quota::drain),
     ("nofit", quota::nofit),

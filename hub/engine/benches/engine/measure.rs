@@ -58,7 +58,7 @@ pub(crate) fn micros(duration: Duration) -> f64 {
 
 /// A count as a number to divide by.
 pub(crate) fn as_f64(count: usize) -> f64 {
-    // Counts here stay far below 2^52.
-    u32::try_from(count)
-        .map_or_else(|_| f64::from(u32::MAX) * (count as f64 / f64::from(u32::MAX)), f64::from)
+    let (high, low) = (count >> 32, count & 0xffff_ffff);
+    let part = |half: usize| u32::try_from(half).map_or(f64::NAN, f64::from);
+    part(high) * 4_294_967_296.0 + part(low)
 }

@@ -8,7 +8,7 @@ use fairlead_engine::{Fact, Policy, World};
 use fairlead_model::Uid;
 
 use crate::measure::{as_f64, once, retained};
-use crate::row::{self, Row};
+use crate::row::Row;
 use crate::shape::{Shape, admitted, compare, fact, job, round, tell, told};
 
 /// The hidden argument by which the large world runs in a process of its own, so that its memory is its own.

@@ -51,7 +51,7 @@ pub(crate) fn own_queue(name: &'static str, need: i64, aim: f64) -> Vec<Row> {
 
 fn fair_policy() -> Policy {
     let strategies = vec![FairStrategy::LessThanOrEqualToFinalShare, FairStrategy::LessThanInitialShare];
-    Policy { fair_sharing: Some(strategies) }
+    Policy { fair_sharing: Some(strategies), ..Policy::default() }
 }
 
 /// One tree in which every queue but the first borrows all that the first leaves unused; the first needs `need`.

@@ -224,7 +224,9 @@ impl Assigner<'_> {
         }
         if all_fit {
             // As the corpus shows: flavors that are judged to fit as a whole count so for each resource.
-            choices.values_mut().for_each(|(choice, _)| choice.mode = Mode::Fit);
+            for (choice, _) in choices.values_mut() {
+                choice.mode = Mode::Fit;
+            }
         }
         Some(choices)
     }
