@@ -21,6 +21,7 @@
     clippy::wildcard_enum_match_arm
 )]
 
+mod check;
 pub mod fact;
 pub mod memory;
 mod names;
@@ -31,6 +32,7 @@ mod requests;
 mod round;
 mod world;
 
+pub use check::{Finding, Rule, check};
 pub use fact::Fact;
 pub use plan::{Admission, Head, Outcome, Plan, Preempted};
 pub use policy::{Budget, Policy, Settings};

@@ -28,6 +28,7 @@ impl Scan {
 }
 
 /// What becomes of one head after its round.
+#[expect(clippy::struct_excessive_bools, reason = "each is remembered for itself")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Requeue {
     /// The workload.

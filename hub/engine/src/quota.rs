@@ -190,16 +190,4 @@ impl Tree {
         }
         (height, false)
     }
-
-    /// Whether `node` lies on the path from `below` to the root (`below` included).
-    pub(crate) fn is_ancestor(&self, node: NodeIx, below: NodeIx) -> bool {
-        let mut cursor = Some(below);
-        while let Some(ix) = cursor {
-            if ix == node {
-                return true;
-            }
-            cursor = self.parent(ix);
-        }
-        false
-    }
 }

@@ -36,7 +36,10 @@ pub(crate) fn pod_requests(
     rules: &RequestRules,
 ) -> PodRequests {
     let template = adjusted(template, around);
-    let invalid = over_limits(&template).or_else(|| out_of_range(&template, around.limit_ranges));
+    let claims =
+        template.claims.then(|| Arc::from("resource claims are not counted, so such pods are not admitted"));
+    let invalid =
+        claims.or_else(|| over_limits(&template)).or_else(|| out_of_range(&template, around.limit_ranges));
     let effective = effective(&template);
     let charged = charge(&effective, rules);
     PodRequests { effective, charged, invalid }

@@ -3,10 +3,8 @@
 
 use std::sync::Arc;
 
-use fairlead_model::Millis;
-
 use crate::fact::{CheckKind, CheckPhase};
-use crate::names::{CqIx, RowIx};
+use crate::names::RowIx;
 use crate::world::World;
 use crate::world::rows::{Queue, Row};
 use crate::{Budget, Plan, Policy};
@@ -23,6 +21,7 @@ mod order;
 mod overlay;
 mod preempt;
 mod process;
+mod second_pass;
 pub(crate) mod share;
 mod topology;
 
@@ -34,14 +33,13 @@ use overlay::Overlay;
 pub(crate) struct Round<'w> {
     pub(crate) world: &'w World,
     pub(crate) policy: &'w Policy,
-    pub(crate) now: Millis,
     /// Its number within the plan.
     pub(crate) number: u32,
 }
 
 /// Runs one round and appends what it decides to the plan.
 pub(crate) fn run(world: &World, policy: &Policy, budget: Budget, plan: &mut Plan) {
-    let round = Round { world, policy, now: plan.at, number: plan.rounds };
+    let round = Round { world, policy, number: plan.rounds };
     let base = Overlay::new(world);
     let nominated = round.nominate(&base, budget, plan);
     let acted = process::process(&round, round.line_up(nominated.entries), plan);
@@ -53,14 +51,13 @@ impl<'w> Round<'w> {
     /// What chooses flavors for a row in a state.
     pub(crate) fn assigner<'r>(&'r self, state: &'r Overlay<'w>, row_ix: RowIx) -> Option<Assigner<'r, 'w>> {
         let row = self.world.row(row_ix)?;
-        let queue_ix = self.world.queue_of(row)?;
+        let queue_ix = row.queue()?;
         let queue = self.world.queue(queue_ix)?;
         let (tree_ix, node, tree) = self.world.tree_of(queue_ix)?;
         let scan = row.scan.as_ref().filter(|scan| self.remembers(queue, scan));
         Some(Assigner {
             round: self,
             state,
-            row_ix,
             row,
             queue_ix,
             queue,
@@ -94,16 +91,5 @@ impl<'w> Round<'w> {
     pub(crate) fn local_use(&self, queue: &Queue, victim: &Row) -> share::Use {
         let counts = self.world.is_usage_based(queue);
         self.world.use_of(victim).filter(|_| counts).unwrap_or_default()
-    }
-}
-
-impl World {
-    /// The queue that a row is pending in or holds quota of.
-    pub(crate) fn queue_of(&self, row: &Row) -> Option<CqIx> {
-        use crate::world::rows::Place;
-        match row.place {
-            Place::Heap(queue) | Place::Parked(queue) | Place::Held(queue) => Some(queue),
-            Place::Outside(_) | Place::Finished => None,
-        }
     }
 }

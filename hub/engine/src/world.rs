@@ -72,6 +72,8 @@ pub struct World {
     pub(crate) untold: BTreeSet<RowIx>,
     /// What LocalQueues have used, where admission fair sharing is on.
     local_use: BTreeMap<ObjectKey, local_use::LocalUse>,
+    /// Workloads that hold quota and may need a place yet.
+    pub(crate) unplaced: BTreeSet<RowIx>,
     /// Ends of backoffs.
     backoffs: BTreeSet<(Millis, RowIx)>,
     pub(crate) forest: Forest,
@@ -145,6 +147,21 @@ impl World {
     /// The row of a workload's uid.
     pub(crate) fn row_of(&self, uid: &Uid) -> Option<&Row> {
         self.by_uid.get(uid).and_then(|ix| self.row(*ix))
+    }
+
+    /// Whether a workload holds quota and may need a place yet.
+    pub(crate) fn unplaced_row(&self, uid: &Uid) -> bool {
+        self.by_uid.get(uid).is_some_and(|ix| self.unplaced.contains(ix))
+    }
+
+    /// The ordinal of a ClusterQueue's name.
+    pub(crate) fn queue_ordinal(&self, name: &str) -> Option<CqIx> {
+        self.queue_index.get(name).copied()
+    }
+
+    /// The queue of a name.
+    pub(crate) fn queue_named(&self, name: &str) -> Option<&Queue> {
+        self.queue_ordinal(name).and_then(|ix| self.queue(ix))
     }
 
     fn row_mut(&mut self, ix: RowIx) -> Option<&mut Row> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use fairlead_controller::mirror::{Mirror, topology};
 use fairlead_engine::fact::PodSetAssignment;
-use fairlead_engine::{Budget, Plan, Policy, World, decide};
+use fairlead_engine::{Budget, Plan, Policy, World, check, decide};
 use fairlead_model::{Millis, ObjectKey};
 use serde_json::{Value, json};
 
@@ -260,8 +260,12 @@ impl Cluster {
     }
 
     /// Runs one round and carries out what it decided.
-    pub(crate) fn cycle(&mut self) -> Plan {
-        let plan = decide(&self.world.snapshot(), &self.policy, self.now, Budget::default());
+    pub(crate) fn cycle(&mut self) -> Result<Plan, String> {
+        let snapshot = self.world.snapshot();
+        let plan = decide(&snapshot, &self.policy, self.now, Budget::default());
+        if let Some(finding) = check(&snapshot, &plan).first() {
+            return Err(format!("the plan linter says {finding:?}"));
+        }
         self.world.commit(&plan);
         for admission in &plan.admissions {
             let name = admission.key.to_string();
@@ -277,7 +281,7 @@ impl Cluster {
         for eviction in &plan.evictions {
             self.evict(&eviction.key.to_string(), "Preempted", true);
         }
-        plan
+        Ok(plan)
     }
 }
 

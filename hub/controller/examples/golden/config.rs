@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use fairlead_api::Quantity;
 use fairlead_engine::policy::{
-    AdmissionFairSharing, Factor, FairStrategy, RequestRules, ShareRule, Transformation, TransformationStrategy,
+    AdmissionFairSharing, Factor, FairStrategy, RequestRules, ShareRule, Transformation,
+    TransformationStrategy,
 };
 use fairlead_engine::{Policy, Settings};
 use serde_json::Value;

@@ -116,7 +116,7 @@ pub(crate) fn play(scenario: &Value) -> Result<(), String> {
         let rounds = step.get("expect").and_then(Value::as_array).into_iter().flatten();
         for (cycle, expected) in (0_i64..).zip(rounds) {
             cluster.set_time(at.plus(cycle.saturating_mul(1000)));
-            let plan = cluster.cycle();
+            let plan = cluster.cycle().map_err(|error| format!("step {number} cycle {cycle}: {error}"))?;
             compare::round(expected, &plan)
                 .map_err(|error| format!("step {number} cycle {cycle}: {error}{}", told(&plan)))?;
         }

@@ -32,6 +32,7 @@ pub(super) fn template(json: &Value) -> Result<PodTemplate, Unreadable> {
         pod: pod.map(|pod| Container { sidecar: false, ..pod }),
         overhead,
         runtime_class: maybe_text(spec, "/runtimeClassName"),
+        claims: !list(spec, "/resourceClaims").is_empty(),
         nodes: node_constraints(spec)?,
     })
 }

@@ -21,7 +21,7 @@ mod quota;
 #[path = "../../tests/reference/lib.rs"]
 mod reference;
 mod row;
-#[expect(unused_imports, reason = "the properties use all of it")]
+#[expect(dead_code, reason = "the properties use all of it")]
 #[path = "../../tests/scenario/lib.rs"]
 mod scenario;
 mod shape;

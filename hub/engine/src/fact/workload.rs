@@ -32,6 +32,8 @@ pub struct PodTemplate {
     pub overhead: Option<Resources>,
     /// `spec.runtimeClassName`.
     pub runtime_class: Option<Arc<str>>,
+    /// It names resource claims, which quota does not count [F-10].
+    pub claims: bool,
     /// What the pods demand of their nodes.
     pub nodes: NodeConstraints,
 }
@@ -193,6 +195,7 @@ pub struct Exclusion {
 }
 
 /// A workload.
+#[expect(clippy::struct_excessive_bools, reason = "each is one condition of the object")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Workload {
     /// `metadata.uid`.

@@ -251,14 +251,14 @@ fn derive(tree: &mut Tree) {
 }
 
 fn fill_usage(tree: &mut Tree, leaves: &[&Leaf<'_>], place: &BTreeMap<CqIx, (u32, NodeIx)>) {
-    let mut plane = vec![0; tree.cells.len()];
+    let mut usage = vec![0; tree.cells.len()];
     for leaf in leaves {
         let Some((_, node)) = place.get(&leaf.queue) else { continue };
         for (fr, amount) in leaf.usage {
             if let Some(col) = tree.column(*fr) {
-                tree.add_usage(&mut plane, *node, col, *amount);
+                tree.add_usage(&mut usage, *node, col, *amount);
             }
         }
     }
-    tree.usage = plane;
+    tree.usage = usage;
 }

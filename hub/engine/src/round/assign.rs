@@ -11,7 +11,7 @@ use super::grade::{self, Search};
 use super::overlay::Overlay;
 use super::{Round, flavor};
 use crate::memory::Scan;
-use crate::names::{CqIx, FlavorIx, FrIx, ResIx, RowIx, next};
+use crate::names::{CqIx, FlavorIx, FrIx, ResIx, next};
 use crate::quota::{NodeIx, Tree};
 use crate::world::rows::{Group, Queue, Row};
 
@@ -20,7 +20,6 @@ use crate::world::rows::{Group, Queue, Row};
 pub(crate) struct Assigner<'r, 'w> {
     pub(crate) round: &'r Round<'w>,
     pub(crate) state: &'r Overlay<'w>,
-    pub(crate) row_ix: RowIx,
     pub(crate) row: &'w Row,
     pub(crate) queue_ix: CqIx,
     pub(crate) queue: &'w Queue,
@@ -81,7 +80,7 @@ impl<'w> Assigner<'_, 'w> {
         let names = &self.round.world.names.resources;
         let charged = self.row.requests.get(position).map(|pod| &pod.charged);
         let mut requests: BTreeMap<&str, i64> = BTreeMap::new();
-        for (name, amount) in charged.into_iter().flat_map(|charged| charged.iter()) {
+        for (name, amount) in charged.into_iter().flat_map(fairlead_model::Resources::iter) {
             requests.insert(name, amount.saturating_mul(i64::from(count)));
         }
         let pods = names.find("pods");
@@ -130,7 +129,7 @@ impl<'w> Assigner<'_, 'w> {
                 if *amount == 0 || self.round.world.settings.requests.ignore_undeclared {
                     continue;
                 }
-                let attempt = self.attempt(unit, *resource, "", Reason::ResourceNotCovered);
+                let attempt = Self::attempt(unit, *resource, "", Reason::ResourceNotCovered);
                 let shortfall =
                     Some(Shortfall { resource: Arc::clone(name), requested: *amount, available: 0 });
                 assignment.attempts.push(Attempt { shortfall, ..attempt });
@@ -147,7 +146,9 @@ impl<'w> Assigner<'_, 'w> {
         if all_fit {
             // Flavors that are judged to fit as a whole count so for each resource [F-5], even where one that comes
             // from further up the tree outweighs another that would need preemption.
-            done.iter_mut().for_each(|(_, choice)| choice.mode = Mode::Fit);
+            for (_, choice) in &mut done {
+                choice.mode = Mode::Fit;
+            }
         }
         self.record(unit, &done, assignment);
         true
@@ -171,7 +172,7 @@ impl<'w> Assigner<'_, 'w> {
         self.round.note_topology_flavors(self, unit, done, assignment);
     }
 
-    pub(crate) fn attempt(&self, unit: &Unit, group: ResIx, flavor: &str, reason: Reason) -> Attempt {
+    pub(crate) fn attempt(unit: &Unit, group: ResIx, flavor: &str, reason: Reason) -> Attempt {
         Attempt {
             pod_set: unit.pod_sets.first().copied().unwrap_or(0),
             group,
@@ -231,7 +232,7 @@ impl<'w> Assigner<'_, 'w> {
         let name = world.names.flavors.text(flavor_ix);
         let anchor = group.resources.first().copied().unwrap_or(0);
         if let Err(reason) = self.eligible(unit, group, flavor_ix) {
-            assignment.attempts.push(self.attempt(unit, anchor, name, reason));
+            assignment.attempts.push(Self::attempt(unit, anchor, name, reason));
             return None;
         }
         let mut found = Found {
@@ -249,7 +250,7 @@ impl<'w> Assigner<'_, 'w> {
             let (grade, missing) = self.fits_quota(fr, *amount, assignment);
             if let Some((reason, available, requested)) = missing {
                 let shortfall = Shortfall { resource: Arc::clone(resource_name), requested, available };
-                let attempt = self.attempt(unit, anchor, name, reason);
+                let attempt = Self::attempt(unit, anchor, name, reason);
                 assignment.attempts.push(Attempt { shortfall: Some(shortfall), ..attempt });
             }
             if search.is_preferred(found.grade, grade) {
@@ -306,11 +307,7 @@ impl<'w> Assigner<'_, 'w> {
 
 /// Marks a unit as without flavors.
 fn fail(unit: &Unit, assignment: &mut Assignment) -> bool {
-    for position in &unit.pod_sets {
-        if let Some(pod_set) = assignment.pod_sets.get_mut(*position) {
-            pod_set.failed = true;
-        }
-    }
+    unit.pod_sets.iter().for_each(|position| assignment.fail(*position));
     false
 }
 

@@ -129,7 +129,7 @@ impl<'w> ClusterScan<'w> {
                 attempts.push(Attempt {
                     cluster: Arc::clone(&candidate.cluster.name),
                     shortfall: misfit.shortfall,
-                    ..assigner.attempt(unit, group, flavor_name, misfit.reason)
+                    ..Assigner::attempt(unit, group, flavor_name, misfit.reason)
                 });
             }
         }
@@ -140,11 +140,11 @@ impl<'w> ClusterScan<'w> {
             attempts.push(Attempt {
                 cluster: Arc::clone(&cluster.name),
                 detail: Arc::clone(detail),
-                ..assigner.attempt(unit, group, flavor_name, *reason)
+                ..Assigner::attempt(unit, group, flavor_name, *reason)
             });
         }
         if self.candidates.is_empty() && self.barred.is_empty() {
-            attempts.push(assigner.attempt(unit, group, flavor_name, Reason::NoEligibleCluster));
+            attempts.push(Assigner::attempt(unit, group, flavor_name, Reason::NoEligibleCluster));
         }
         None
     }

@@ -1,6 +1,6 @@
 //! What is found out about a head during a round.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use fairlead_model::{Reason, Shortfall, SpokeId};
@@ -95,6 +95,12 @@ impl PodSetChoice {
         self.lowered.map_or(flavors, |lowered| lowered.min(flavors))
     }
 
+    /// Its flavors, each once, in the order of their ordinals.
+    pub(crate) fn distinct_flavors(&self) -> Vec<FlavorIx> {
+        let distinct: BTreeSet<FlavorIx> = self.flavors.iter().map(|(_, choice)| choice.flavor).collect();
+        distinct.into_iter().collect()
+    }
+
     /// The flavor of a resource.
     pub(crate) fn flavor(&self, resource: ResIx) -> Option<Choice> {
         self.flavors.iter().find(|(ix, _)| *ix == resource).map(|(_, choice)| *choice)
@@ -140,6 +146,13 @@ impl Assignment {
             print(&text, std::iter::once((0, *amount)))
         };
         self.usage.iter().map(one).fold(0, u64::wrapping_add)
+    }
+
+    /// Marks a pod set as without flavors.
+    pub(crate) fn fail(&mut self, position: usize) {
+        if let Some(pod_set) = self.pod_sets.get_mut(position) {
+            pod_set.failed = true;
+        }
     }
 
     /// The mode of its worst pod set.

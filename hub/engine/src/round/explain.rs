@@ -14,11 +14,12 @@ use crate::world::rows::Row;
 
 /// A verdict without candidates.
 pub(crate) fn plain(reason: Reason, detail: &str) -> Verdict {
-    let message = match reason {
-        Reason::NamespaceMismatch => format!("the ClusterQueue takes no workloads from namespace {detail}"),
-        Reason::RequestsExceedLimits => format!("the pod template cannot be admitted: {detail}"),
-        Reason::PendingEvaluation => format!("admission check {detail} stands against it"),
-        _ => detail.to_owned(),
+    let message = if reason == Reason::NamespaceMismatch {
+        format!("the ClusterQueue takes no workloads from namespace {detail}")
+    } else if reason == Reason::RequestsExceedLimits {
+        format!("the pod template cannot be admitted: {detail}")
+    } else {
+        format!("admission check {detail} stands against it")
     };
     Verdict { reason, cluster: None, message: message.into(), candidates: Vec::new() }
 }
@@ -28,33 +29,44 @@ pub(crate) fn outside(world: &World, row: &Row, reason: Reason) -> Verdict {
     let (namespace, local) = (&row.fact.key.namespace, &row.fact.queue);
     let key = fairlead_model::ObjectKey::new(Arc::clone(namespace), Arc::clone(local));
     let target = world.locals.get(&key).map_or("", |local| &local.cluster_queue);
-    let message = match reason {
-        Reason::LocalQueueNotFound => format!("LocalQueue {local} does not exist in namespace {namespace}"),
-        Reason::ClusterQueueNotFound => format!("ClusterQueue {target} of LocalQueue {local} does not exist"),
-        Reason::QueueStopped => format!("LocalQueue {local} is stopped"),
-        Reason::Deactivated => "the workload is not active".to_owned(),
-        Reason::Busy => "an earlier copy of that name has not stopped yet".to_owned(),
-        _ => format!("it is held back: {reason}"),
-    };
+    let texts = [
+        (Reason::LocalQueueNotFound, format!("LocalQueue {local} does not exist in namespace {namespace}")),
+        (Reason::ClusterQueueNotFound, format!("ClusterQueue {target} of LocalQueue {local} does not exist")),
+        (Reason::QueueStopped, format!("LocalQueue {local} is stopped")),
+        (Reason::Deactivated, "the workload is not active".to_owned()),
+        (Reason::Busy, "an earlier copy of that name has not stopped yet".to_owned()),
+    ];
+    let message = texts.into_iter().find(|(of, _)| *of == reason).map(|(_, text)| text);
+    let message = message.unwrap_or_else(|| format!("it is held back: {reason}"));
     Verdict { reason, cluster: None, message: message.into(), candidates: Vec::new() }
 }
 
 /// How far a reason is from being overcome: the lowest of alternatives is told, the highest of what is needed
-/// together.
-const fn severity(reason: Reason) -> u8 {
-    match reason {
-        Reason::Fits | Reason::Admitted => 0,
-        Reason::NotChosen => 1,
-        Reason::WaitingForCapacity | Reason::NoRoom | Reason::Busy | Reason::NoAnswer => 2,
-        Reason::ClusterNotReady | Reason::ClusterCordoned | Reason::AllClustersUnreachable => 4,
-        Reason::WaitingForQuota | Reason::NoPreemptionCandidates => 5,
-        Reason::NoSingleNodeFits | Reason::ExceedsClusterCapacity | Reason::TopologyPlacementFailed => 6,
-        Reason::ExceedsMaxQuota => 7,
-        Reason::NoEligibleCluster => 8,
-        Reason::FlavorMismatch | Reason::UntoleratedTaint | Reason::FlavorNotFound => 9,
-        Reason::ResourceNotCovered => 10,
-        _ => 3,
-    }
+/// together. What is not listed is a refusal by a spoke and stands between a full cluster and an absent one.
+const SEVERITIES: [(Reason, u8); 18] = [
+    (Reason::Fits, 0),
+    (Reason::NotChosen, 1),
+    (Reason::WaitingForCapacity, 2),
+    (Reason::NoRoom, 2),
+    (Reason::Busy, 2),
+    (Reason::NoAnswer, 2),
+    (Reason::ClusterNotReady, 4),
+    (Reason::ClusterCordoned, 4),
+    (Reason::WaitingForQuota, 5),
+    (Reason::NoSingleNodeFits, 6),
+    (Reason::ExceedsClusterCapacity, 6),
+    (Reason::TopologyPlacementFailed, 6),
+    (Reason::ExceedsMaxQuota, 7),
+    (Reason::NoEligibleCluster, 8),
+    (Reason::FlavorMismatch, 9),
+    (Reason::UntoleratedTaint, 9),
+    (Reason::FlavorNotFound, 9),
+    (Reason::ResourceNotCovered, 10),
+];
+
+/// The severity of a reason.
+fn severity(reason: Reason) -> u8 {
+    SEVERITIES.iter().find(|(of, _)| *of == reason).map_or(3, |(_, severity)| *severity)
 }
 
 /// The reason that stands for all attempts of an assignment.
@@ -77,7 +89,7 @@ pub(crate) fn admitted(round: &Round<'_>, row: &Row, assignment: &Assignment) ->
     let candidates = candidates(&assignment.attempts);
     let chosen = assignment.attempts.iter().find(|attempt| attempt.reason == Reason::Fits);
     let others = candidates.iter().filter(|candidate| candidate.reason == Reason::NotChosen).count();
-    let queue = round.world.queue_of(row).and_then(|queue| round.world.queue(queue));
+    let queue = row.queue().and_then(|queue| round.world.queue(queue));
     let queue = queue.map_or("", |queue| &queue.name);
     let message = match (&cluster, chosen) {
         (Some(cluster), Some(chosen)) if others > 0 => {
@@ -120,61 +132,57 @@ pub(crate) fn entry(round: &Round<'_>, row: &Row, entry: &Entry, outcome: Outcom
 
 /// One sentence for people.
 fn sentence(row: &Row, reason: Reason, entry: &Entry, lead: Option<&Attempt>) -> String {
-    match reason {
-        Reason::WaitingForPreemptedWorkloads if !entry.targets.is_empty() => {
-            return format!("waits until {} preempted workloads have stopped", entry.targets.len());
-        }
-        Reason::WaitingForPreemptedWorkloads => {
-            return "waits until preempted workloads have stopped".to_owned();
-        }
-        Reason::PreemptionGated => {
-            return "would need preemption, and a preemption gate is closed".to_owned();
-        }
-        Reason::LostToEarlier => {
-            return "an entry that was handled earlier in the round took what it needed".to_owned();
-        }
-        _ => {}
+    if reason == Reason::WaitingForPreemptedWorkloads {
+        return match entry.targets.len() {
+            0 => "waits until preempted workloads have stopped".to_owned(),
+            1 => "waits until 1 preempted workload has stopped".to_owned(),
+            more => format!("waits until {more} preempted workloads have stopped"),
+        };
+    }
+    if reason == Reason::PreemptionGated {
+        return "would need preemption, and a preemption gate is closed".to_owned();
+    }
+    if reason == Reason::LostToEarlier {
+        return "an entry that was handled earlier in the round took what it needed".to_owned();
     }
     let Some(attempt) = lead else { return reason.token().to_owned() };
     let pod_set = row.fact.pod_sets.get(attempt.pod_set).map_or("", |pod_set| &pod_set.name);
-    let mut text = format!("pod set {pod_set}");
-    if !attempt.flavor.is_empty() {
-        text.push_str(&format!(" in flavor {}", attempt.flavor));
-    }
-    if !attempt.cluster.is_empty() {
-        text.push_str(&format!(" on cluster {}", attempt.cluster));
-    }
-    text.push_str(&format!(": {}", phrase(attempt)));
-    text
+    let flavor =
+        if attempt.flavor.is_empty() { String::new() } else { format!(" in flavor {}", attempt.flavor) };
+    let cluster =
+        if attempt.cluster.is_empty() { String::new() } else { format!(" on cluster {}", attempt.cluster) };
+    format!("pod set {pod_set}{flavor}{cluster}: {}", phrase(attempt))
 }
 
-/// What an attempt failed by.
+/// What the rules are called that attempts fail by.
+const PHRASES: [(Reason, &str); 13] = [
+    (Reason::ExceedsMaxQuota, "the request is larger than the queue could ever get"),
+    (Reason::WaitingForQuota, "the quota is in use"),
+    (Reason::ResourceNotCovered, "the ClusterQueue has no quota for it"),
+    (Reason::FlavorNotFound, "the flavor does not exist"),
+    (Reason::UntoleratedTaint, "a taint of the flavor is not tolerated"),
+    (Reason::FlavorMismatch, "node selector, affinity or topology do not match"),
+    (Reason::NoSingleNodeFits, "no node is large enough for one pod, even when empty"),
+    (Reason::ExceedsClusterCapacity, "the cluster could not hold all pods even when empty"),
+    (Reason::WaitingForCapacity, "too little is free now"),
+    (Reason::TopologyPlacementFailed, "the topology request cannot be met"),
+    (Reason::NoEligibleCluster, "no cluster is registered that policy and flavors allow"),
+    (Reason::ClusterNotReady, "the cluster is not connected, or has not reported its capacity"),
+    (Reason::ClusterCordoned, "the cluster is cordoned"),
+];
+
+/// What an attempt failed by, with what was measured.
 fn phrase(attempt: &Attempt) -> String {
-    let measured = attempt.shortfall.as_ref().map(|short| {
+    let what = PHRASES
+        .iter()
+        .find(|(of, _)| *of == attempt.reason)
+        .map_or_else(|| attempt.reason.token(), |(_, text)| *text);
+    let measured = attempt.shortfall.as_ref().map_or_else(String::new, |short| {
         let (resource, missing) = (&short.resource, short.missing());
-        format!("{missing} more {resource} needed ({} asked, {} there)", short.requested, short.available)
+        format!(": {missing} more {resource} needed ({} asked, {} there)", short.requested, short.available)
     });
-    let what = match attempt.reason {
-        Reason::ExceedsMaxQuota => "the request is larger than the queue could ever get",
-        Reason::WaitingForQuota | Reason::NoPreemptionCandidates => "the quota is in use",
-        Reason::ResourceNotCovered => "the ClusterQueue has no quota for it",
-        Reason::FlavorNotFound => "the flavor does not exist",
-        Reason::UntoleratedTaint => "a taint of the flavor is not tolerated",
-        Reason::FlavorMismatch => "node selector, affinity or topology do not match",
-        Reason::NoSingleNodeFits => "no node is large enough for one pod, even when empty",
-        Reason::ExceedsClusterCapacity => "the cluster could not hold all pods even when empty",
-        Reason::WaitingForCapacity => "too little is free now",
-        Reason::TopologyPlacementFailed => "the topology request cannot be met",
-        Reason::NoEligibleCluster => "no cluster is registered that policy and flavors allow",
-        Reason::ClusterNotReady => "the cluster is not connected, or has not reported its capacity",
-        Reason::ClusterCordoned => "the cluster is cordoned",
-        other => other.token(),
-    };
     let detail = if attempt.detail.is_empty() { String::new() } else { format!(" ({})", attempt.detail) };
-    match measured {
-        Some(measured) => format!("{what}: {measured}{detail}"),
-        None => format!("{what}{detail}"),
-    }
+    format!("{what}{measured}{detail}")
 }
 
 /// The attempts as candidates, the closest to success first.

@@ -36,7 +36,7 @@ impl<'w> Round<'w> {
     /// written into the plan at once.
     pub(crate) fn nominate(&self, base: &Overlay<'w>, budget: Budget, plan: &mut Plan) -> Nominated {
         self.tell_outside(plan);
-        let mut nominated = Nominated::default();
+        let mut nominated = Nominated { entries: self.second_pass(base), unfinished: false };
         let mut left = budget.heads.saturating_sub(crate::names::next(plan.heads.len()));
         for (queue_ix, row_ix) in self.heads() {
             if left == 0 {

@@ -109,11 +109,6 @@ impl<'w> Overlay<'w> {
         }
     }
 
-    /// Whether anything was put on any spoke.
-    pub(crate) fn spokes_changed(&self) -> bool {
-        !self.left.is_empty()
-    }
-
     /// Sets what would be left on a spoke.
     pub(crate) fn set_left(&mut self, spoke: SpokeId, left: Vec<Shape>) {
         self.left.insert(spoke, left);

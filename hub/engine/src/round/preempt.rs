@@ -88,8 +88,7 @@ impl<'w> Round<'w> {
         let mut after = assigner.state.plane(assigner.tree_ix).to_vec();
         let mut within = false;
         for target in &targets {
-            within |= self.world.row(target.row).and_then(|row| self.world.queue_of(row))
-                == Some(assigner.queue_ix);
+            within |= self.world.row(target.row).and_then(Row::queue) == Some(assigner.queue_ix);
             remove(self.world, assigner.tree, &mut after, target.row);
         }
         Grade { means: if within { Means::Preempt } else { Means::Reclaim }, borrow: level(&after) }

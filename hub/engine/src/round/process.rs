@@ -74,6 +74,9 @@ impl<'w> Progress<'_, 'w> {
     /// Decides again what entries handled earlier in the round have made untrue [S-4]: where they took the place, or
     /// where they preempt the same victims. Only flavors that were nominated before are looked at.
     fn refresh(&mut self, entry: &mut Entry, row: &Row) {
+        if entry.second_pass {
+            return;
+        }
         let hopeless = match entry.assignment.mode() {
             Mode::NoFit | Mode::Deferred => true,
             Mode::Preempt => entry.targets.is_empty(),
@@ -105,7 +108,9 @@ impl<'w> Progress<'_, 'w> {
     }
 
     fn charge(&mut self, entry: &Entry, row: &Row) {
-        if !entry.second_pass {
+        if entry.second_pass {
+            self.state.free_place(entry.row);
+        } else {
             self.state.charge(entry.tree, entry.node, &entry.assignment.usage);
         }
         self.round.take_place(&mut self.state, row, &entry.assignment);
@@ -141,7 +146,11 @@ impl<'w> Progress<'_, 'w> {
         if entry.targets.iter().any(|target| self.gone.contains(&target.row)) {
             return false;
         }
-        let after = self.after(entry);
+        let mut after = self.after(entry);
+        if entry.second_pass {
+            // What it holds already is not in its own way.
+            after.free_place(entry.row);
+        }
         self.has_quota(&after, entry) && self.has_place(&after, entry, row)
     }
 
@@ -270,7 +279,8 @@ impl Round<'_> {
     /// of positions: with several pod sets the positions may chase each other for ever.
     fn is_tired(&self, row: &Row, queue: &Queue) -> bool {
         let longest = queue.groups.iter().map(|group| group.flavors.len()).max().unwrap_or(0).max(1);
-        let combinations = row.fact.pod_sets.iter().fold(1_usize, |product, _| product.saturating_mul(longest));
+        let combinations =
+            row.fact.pod_sets.iter().fold(1_usize, |product, _| product.saturating_mul(longest));
         let enough = u32::try_from(combinations.min(MOST_RETRIES)).unwrap_or(u32::MAX);
         row.retried.0 == self.world.version && row.retried.1 > enough
     }
@@ -290,7 +300,7 @@ fn requeue(round: &Round<'_>, entry: &Entry, (row, queue): (&Row, &Queue), outco
     Requeue {
         uid: row.fact.uid.clone(),
         immediate,
-        sticky: waits && !strict || row.sticky && !strict,
+        sticky: !strict && (waits || row.sticky),
         class_failed: matches!(outcome, Outcome::NoFit | Outcome::PreemptionNoCandidates),
         swept: !unfinished,
         scan,

@@ -33,9 +33,8 @@ impl<'w> Round<'w> {
         match (&pod_set.topology, topology) {
             (None, None) => Ok(()),
             (None, Some(_)) if assigner.queue.topology_only => Ok(()),
-            (None, Some(_)) => Err(Reason::FlavorMismatch),
             (Some(_), None) if !self.concerns_pods(assigner, position, group) => Ok(()),
-            (Some(_), None) => Err(Reason::FlavorMismatch),
+            (None, Some(_)) | (Some(_), None) => Err(Reason::FlavorMismatch),
             (Some(request), Some(topology)) => {
                 let mut levels = request.slices.iter().map(|slice| &slice.level).chain(named_level(request));
                 let known = levels.all(|level| topology.levels.contains(level));
@@ -48,7 +47,7 @@ impl<'w> Round<'w> {
     fn concerns_pods(&self, assigner: &Assigner<'_, '_>, position: usize, group: &Group) -> bool {
         let names = &self.world.names.resources;
         let effective = assigner.row.requests.get(position).map(|pod| &pod.effective);
-        let mut requested = effective.into_iter().flat_map(|effective| effective.iter());
+        let mut requested = effective.into_iter().flat_map(fairlead_model::Resources::iter);
         requested.any(|(name, _)| names.find(name).is_some_and(|ix| group.resources.contains(&ix)))
     }
 
@@ -180,6 +179,27 @@ impl<'w> Round<'w> {
         for (position, place) in found {
             set_place(assignment, position, Some(place));
         }
+    }
+
+    /// Puts the pods of the workload's failed nodes elsewhere; an error names the pod set for which there is no room.
+    pub(crate) fn replace_places(
+        &self,
+        assigner: &Assigner<'_, 'w>,
+        assignment: &mut Assignment,
+    ) -> Result<(), (usize, String)> {
+        let (positions, requests) = self.requests(assigner.row, assignment);
+        let failed = &assigner.row.fact.unhealthy_nodes;
+        let mut state = assigner.state.what_if.clone();
+        for (position, (flavor, request)) in positions.iter().zip(&requests) {
+            let before = assignment.pod_sets.get(*position).and_then(|choice| choice.topology.clone());
+            let Some(before) = before else { continue };
+            let after = self.world.placing.replace(&state, (flavor, request), (&before, failed));
+            let after = after.map_err(|misfit| (*position, misfit.why.to_string()))?;
+            state.free(&self.world.placing, Held { flavor, assignment: &before, per_pod: request.requests });
+            state.take(&self.world.placing, Held { flavor, assignment: &after, per_pod: request.requests });
+            set_place(assignment, *position, Some(after));
+        }
+        Ok(())
     }
 
     /// Whether the topology placement of an assignment succeeds in a state.

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use fairlead_model::{ObjectKey, SpokeId, Uid};
+use fairlead_model::{ObjectKey, Resources, SpokeId, Uid};
 
 use super::rows::{ClassKey, Group, Held, Place, Row};
 use super::{Changed, World};
 use crate::Fact;
 use crate::fact::{
-    Cluster, ClusterQueue, ClusterReport, Flavor, LocalQueue, Namespace, StopPolicy, Workload,
+    AdmissionCheck, Cluster, ClusterQueue, ClusterReport, Cohort, Flavor, LimitRange, LocalQueue, Namespace,
+    StopPolicy, Topology, Workload,
 };
 use crate::names::{CqIx, RowIx, at, next};
 use crate::requests::{PodRequests, Surroundings, pod_requests};
@@ -37,71 +38,76 @@ impl World {
             Fact::Cluster(cluster) => self.take_cluster(cluster),
             Fact::ClusterGone(spoke) => self.drop_cluster(&spoke),
             Fact::Report(report) => self.take_report(report),
-            other => self.take_shared(other),
+            Fact::Cohort(cohort) => self.take_cohort(cohort).into(),
+            Fact::CohortGone(name) => {
+                self.requote(&name, |world| world.cohorts.remove(&name).is_some()).into()
+            }
+            Fact::Flavor(flavor) => self.take_flavor(flavor).into(),
+            Fact::FlavorGone(name) => self.drop_flavor(&name).into(),
+            Fact::Topology(topology) => self.take_topology(topology).into(),
+            Fact::TopologyGone(name) => self.drop_topology(&name).into(),
+            Fact::Check(check) => self.take_check(check).into(),
+            Fact::CheckGone(name) => self.drop_check(&name).into(),
+            Fact::LimitRange(range) => self.take_range(range).into(),
+            Fact::LimitRangeGone(key) => self.drop_range(&key).into(),
+            Fact::RuntimeClass(name, overhead) => self.take_class(&name, overhead).into(),
+            Fact::RuntimeClassGone(name) => self.drop_class(&name).into(),
+            Fact::Node(node) => self.take_node(node).into(),
+            Fact::NodeGone(name) => self.drop_node(&name).into(),
+            Fact::Pod(pod) => self.take_pod(pod).into(),
+            Fact::PodGone(key) => self.drop_pod(&key).into(),
         }
     }
 
-    /// Facts that many queues or workloads share.
-    fn take_shared(&mut self, fact: Fact) -> Changed {
-        let changed = match fact {
-            Fact::Cohort(cohort) => {
-                let name = Arc::clone(&cohort.name);
-                self.requote(&name, |world| store(&mut world.cohorts, Arc::clone(&name), cohort))
-            }
-            Fact::CohortGone(name) => self.requote(&name, |world| world.cohorts.remove(&name).is_some()),
-            Fact::Flavor(flavor) => self.take_flavor(flavor),
-            Fact::FlavorGone(name) => {
-                let changed = self.flavors.remove(&name).is_some();
-                self.flavor_changed(&name, changed)
-            }
-            Fact::Topology(topology) => {
-                let name = Arc::clone(&topology.name);
-                let changed = store(&mut self.topologies, name, topology);
-                self.all_changed(changed)
-            }
-            Fact::TopologyGone(name) => {
-                let changed = self.topologies.remove(&name).is_some();
-                self.all_changed(changed)
-            }
-            Fact::Check(check) => {
-                let changed = store(&mut self.checks, Arc::clone(&check.name), check);
-                self.all_changed(changed)
-            }
-            Fact::CheckGone(name) => {
-                let changed = self.checks.remove(&name).is_some();
-                self.all_changed(changed)
-            }
-            other => self.take_surroundings(other),
-        };
-        changed.into()
+    fn take_cohort(&mut self, cohort: Cohort) -> bool {
+        let name = Arc::clone(&cohort.name);
+        self.requote(&name, |world| store(&mut world.cohorts, Arc::clone(&name), cohort))
     }
 
-    /// Facts that change what pods request, and nodes of the hub's own cluster.
-    fn take_surroundings(&mut self, fact: Fact) -> bool {
-        match fact {
-            Fact::LimitRange(range) => {
-                let namespace = Arc::clone(&range.key.namespace);
-                let changed = store(&mut self.limit_ranges, range.key.clone(), range);
-                self.recompute(changed, |workload| workload.key.namespace == namespace)
-            }
-            Fact::LimitRangeGone(key) => {
-                let changed = self.limit_ranges.remove(&key).is_some();
-                self.recompute(changed, |workload| workload.key.namespace == key.namespace)
-            }
-            Fact::RuntimeClass(name, overhead) => {
-                let changed = store(&mut self.runtime_classes, Arc::clone(&name), overhead);
-                self.recompute(changed, |workload| uses_class(workload, &name))
-            }
-            Fact::RuntimeClassGone(name) => {
-                let changed = self.runtime_classes.remove(&name).is_some();
-                self.recompute(changed, |workload| uses_class(workload, &name))
-            }
-            Fact::Node(node) => self.take_node(node),
-            Fact::NodeGone(name) => self.drop_node(&name),
-            Fact::Pod(pod) => self.take_pod(pod),
-            Fact::PodGone(key) => self.drop_pod(&key),
-            _ => false,
-        }
+    fn drop_flavor(&mut self, name: &Arc<str>) -> bool {
+        let changed = self.flavors.remove(name).is_some();
+        self.flavor_changed(name, changed)
+    }
+
+    fn take_topology(&mut self, topology: Topology) -> bool {
+        let changed = store(&mut self.topologies, Arc::clone(&topology.name), topology);
+        self.all_changed(changed)
+    }
+
+    fn drop_topology(&mut self, name: &str) -> bool {
+        let changed = self.topologies.remove(name).is_some();
+        self.all_changed(changed)
+    }
+
+    fn take_check(&mut self, check: AdmissionCheck) -> bool {
+        let changed = store(&mut self.checks, Arc::clone(&check.name), check);
+        self.all_changed(changed)
+    }
+
+    fn drop_check(&mut self, name: &str) -> bool {
+        let changed = self.checks.remove(name).is_some();
+        self.all_changed(changed)
+    }
+
+    fn take_range(&mut self, range: LimitRange) -> bool {
+        let namespace = Arc::clone(&range.key.namespace);
+        let changed = store(&mut self.limit_ranges, range.key.clone(), range);
+        self.recompute(changed, |workload| workload.key.namespace == namespace)
+    }
+
+    fn drop_range(&mut self, key: &ObjectKey) -> bool {
+        let changed = self.limit_ranges.remove(key).is_some();
+        self.recompute(changed, |workload| workload.key.namespace == key.namespace)
+    }
+
+    fn take_class(&mut self, name: &Arc<str>, overhead: Resources) -> bool {
+        let changed = store(&mut self.runtime_classes, Arc::clone(name), overhead);
+        self.recompute(changed, |workload| uses_class(workload, name))
+    }
+
+    fn drop_class(&mut self, name: &Arc<str>) -> bool {
+        let changed = self.runtime_classes.remove(name).is_some();
+        self.recompute(changed, |workload| uses_class(workload, name))
     }
 
     /// Runs a change of a node's quota and, if it was one, has the trees above and below rebuilt and woken.
@@ -135,9 +141,9 @@ impl World {
         if changed {
             self.stale = true;
             let uses = |queue: &super::Queue| queue.groups.iter().any(|group| group.flavors.contains(&ix));
-            let users: Vec<CqIx> =
+            let concerned: Vec<CqIx> =
                 self.queues_by_name().filter(|(_, queue)| uses(queue)).map(|(ix, _)| ix).collect();
-            self.wake_all(users);
+            self.wake_all(concerned);
         }
         changed
     }
@@ -293,13 +299,10 @@ impl World {
             held: None,
             assumed: false,
         };
-        let ix = match self.vacant.pop() {
-            Some(ix) => ix,
-            None => {
-                self.rows.push(None);
-                next(self.rows.len().saturating_sub(1))
-            }
-        };
+        let ix = self.vacant.pop().unwrap_or_else(|| {
+            self.rows.push(None);
+            next(self.rows.len().saturating_sub(1))
+        });
         if let Some(slot) = self.rows.get_mut(at(ix)) {
             *slot = Some(row);
         }

@@ -1,5 +1,7 @@
 //! Takes over plans: what they admit counts as reserved, what they evict as evicted, what they remember is kept.
 
+use std::sync::Arc;
+
 use crate::fact::{Eviction, EvictionCause, Reservation};
 use crate::memory::{Requeue, Way};
 use crate::names::{CqIx, RowIx};
@@ -37,7 +39,7 @@ impl World {
         let earlier = self.row_mut(ix).and_then(|row| row.held.as_ref().map(|held| held.at));
         self.release(ix);
         let reservation = Reservation {
-            cluster_queue: admission.cluster_queue.clone(),
+            cluster_queue: Arc::clone(&admission.cluster_queue),
             at: earlier.unwrap_or(plan.at),
             pod_sets: admission.pod_sets.clone(),
             spoke: admission.spoke.clone(),

@@ -37,6 +37,10 @@ impl World {
         let places = self.places_of(&row, &reservation.pod_sets);
         let held = Held { queue, at: reservation.at, usage, reservation, places, evicted };
         self.hold_places(&row, &held, true);
+        let waits = held.reservation.spoke.is_none() && !row.fact.checks.is_empty();
+        if waits || !row.fact.unhealthy_nodes.is_empty() {
+            self.unplaced.insert(ix);
+        }
         self.charge_all(queue, &held.usage, true);
         let spoke = held.reservation.spoke.clone();
         if let Some(queue) = self.queue_mut(queue) {
@@ -69,18 +73,19 @@ impl World {
             queue.holdings = queue.holdings.wrapping_sub(print);
             queue.generation = queue.generation.saturating_add(1);
         }
+        self.unplaced.remove(&ix);
         self.charge_all(held.queue, &held.usage, false);
         self.note_on_cluster(held.reservation.spoke.as_ref(), ix, false);
         Some(held)
     }
 
     fn charge_all(&mut self, queue: CqIx, usage: &[(FrIx, i64)], add: bool) {
-        let place = self.forest.place.get(&queue).copied();
+        let stands = self.forest.place.get(&queue).copied();
         for (fr, amount) in usage {
             if let Some(queue) = self.queue_mut(queue) {
                 queue.charge(*fr, if add { *amount } else { amount.saturating_neg() });
             }
-            let Some((tree, node)) = place else { continue };
+            let Some((tree, node)) = stands else { continue };
             let Some(tree) = self.forest.trees.get_mut(at(tree)) else { continue };
             let Some(col) = tree.column(*fr) else {
                 // A flavor-resource that the tree has no quota for: it gets a column when the tree is rebuilt.

@@ -147,7 +147,9 @@ impl World {
         for (resource, amount) in admission.pod_sets.iter().flat_map(|pod_set| pod_set.usage.iter()) {
             add(&mut total, resource, billionths(resource, amount));
         }
-        total.values_mut().for_each(|amount| *amount = part(*amount, fresh));
+        for amount in total.values_mut() {
+            *amount = part(*amount, fresh);
+        }
         let now = self.now;
         let entry = self
             .local_use

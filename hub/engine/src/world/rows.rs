@@ -119,6 +119,14 @@ pub(crate) struct Row {
 }
 
 impl Row {
+    /// The queue that it is pending in or holds quota of.
+    pub(crate) const fn queue(&self) -> Option<CqIx> {
+        match self.place {
+            Place::Heap(queue) | Place::Parked(queue) | Place::Held(queue) => Some(queue),
+            Place::Outside(_) | Place::Finished => None,
+        }
+    }
+
     /// Its place in line.
     pub(crate) fn order(&self) -> OrderKey {
         OrderKey {

@@ -44,9 +44,9 @@ impl World {
     fn wake_placed(&mut self) {
         let placed = |ix: &u32| self.placing_flavors.contains(self.names.flavors.text(*ix));
         let uses = |queue: &super::Queue| queue.groups.iter().flat_map(|group| &group.flavors).any(placed);
-        let users: Vec<CqIx> =
+        let concerned: Vec<CqIx> =
             self.queues_by_name().filter(|(_, queue)| uses(queue)).map(|(ix, _)| ix).collect();
-        self.wake_all(users);
+        self.wake_all(concerned);
     }
 
     /// Tells the placer which flavors have a topology now.

@@ -8,6 +8,7 @@ use fairlead_model::{ObjectKey, ResourceName};
 use super::World;
 use super::rows::{OrderKey, Queue};
 use crate::names::RowIx;
+use crate::quota::{NodeIx, Tree};
 use crate::round::share::Share;
 
 /// Pending workloads of a ClusterQueue, in queue order.
@@ -55,27 +56,31 @@ impl World {
     pub fn usage(&self) -> (BTreeMap<Arc<str>, QueueUsage>, BTreeMap<Arc<str>, QueueUsage>) {
         let (mut queues, mut cohorts) = (BTreeMap::new(), BTreeMap::new());
         for tree in &self.forest.trees {
-            for (position, node) in tree.nodes.iter().enumerate() {
-                let ix = crate::names::next(position);
-                let mut usage = QueueUsage::default();
-                for (column, fr) in tree.columns.iter().enumerate() {
-                    let col = crate::names::next(column);
-                    let total = tree.used(&tree.usage, ix, col);
-                    let (flavor, resource) = self.names.pair(*fr);
-                    let over = total.saturating_sub(tree.cell(ix, col).nominal.saturated()).max(0);
-                    let borrowed = if node.parent.is_some() { over } else { 0 };
-                    if total != 0 {
-                        let flavor = usage.by_flavor.entry(self.names.flavors.name(flavor)).or_default();
-                        flavor.insert(self.names.resources.name(resource), (total, borrowed));
-                    }
-                }
+            for (ix, node) in (0_u32..).zip(&tree.nodes) {
                 let queue = node.queue.and_then(|queue| self.queue(queue));
-                usage.reserving = queue.map_or(0, |queue| queue.held.len());
+                let reserving = queue.map_or(0, |queue| queue.held.len());
+                let usage = QueueUsage { by_flavor: self.usage_of(tree, ix), reserving };
                 let target = if node.queue.is_some() { &mut queues } else { &mut cohorts };
                 target.insert(Arc::clone(&node.name), usage);
             }
         }
         (queues, cohorts)
+    }
+
+    /// Usage of one node by flavor and resource: the total and the part of it that is borrowed.
+    fn usage_of(&self, tree: &Tree, node: NodeIx) -> BTreeMap<Arc<str>, BTreeMap<ResourceName, (i64, i64)>> {
+        let mut by_flavor: BTreeMap<Arc<str>, BTreeMap<ResourceName, (i64, i64)>> = BTreeMap::new();
+        for (col, fr) in (0_u32..).zip(&tree.columns) {
+            let total = tree.used(&tree.usage, node, col);
+            let over = total.saturating_sub(tree.cell(node, col).nominal.saturated()).max(0);
+            let borrowed = if tree.parent(node).is_some() { over } else { 0 };
+            let (flavor, resource) = self.names.pair(*fr);
+            if total != 0 {
+                let flavor = by_flavor.entry(self.names.flavors.name(flavor)).or_default();
+                flavor.insert(self.names.resources.name(resource), (total, borrowed));
+            }
+        }
+        by_flavor
     }
 
     /// Why a ClusterQueue admits nothing; none when it is active or does not exist. Call it on a settled world.

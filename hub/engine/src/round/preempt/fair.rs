@@ -11,6 +11,9 @@ use crate::quota::{NodeIx, Tree};
 use crate::round::entry::Target;
 use crate::round::share::Share;
 
+/// The best child found so far.
+type Best = Option<(NodeIx, Share)>;
+
 /// Candidates by queue, and which parts of the tree are done with.
 struct Search<'r, 'w> {
     what_if: WhatIf<'r, 'w>,
@@ -162,11 +165,10 @@ impl<'r, 'w> Search<'r, 'w> {
 
     /// The child cohort and the child queue with the highest share. Children that do not borrow and are not the
     /// preemptor's own, or have nothing to take, are pruned.
-    fn highest_children(&mut self, cohort: NodeIx) -> (Option<(NodeIx, Share)>, Option<(NodeIx, Share)>) {
+    fn highest_children(&mut self, cohort: NodeIx) -> (Best, Best) {
         let tree = self.tree();
         let children = tree.node(cohort).map_or(&[][..], |node| &node.children);
-        let (mut best_cohort, mut best_queue): (Option<(NodeIx, Share)>, Option<(NodeIx, Share)>) =
-            (None, None);
+        let (mut best_cohort, mut best_queue): (Best, Best) = (None, None);
         for child in children {
             if self.pruned.contains(child) {
                 continue;
