@@ -12,6 +12,9 @@
     reason = "the reference is for reading; `Arc::clone` everywhere hides the rule"
 )]
 
+#[expect(dead_code, reason = "the properties use all of it")]
+#[path = "../../tests/scenario/make.rs"]
+mod make;
 mod measure;
 mod memory;
 mod philly;
@@ -21,9 +24,6 @@ mod quota;
 #[path = "../../tests/reference/lib.rs"]
 mod reference;
 mod row;
-#[expect(dead_code, reason = "the properties use all of it")]
-#[path = "../../tests/scenario/lib.rs"]
-mod scenario;
 mod shape;
 mod topology;
 

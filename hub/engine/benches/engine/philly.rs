@@ -12,9 +12,9 @@ use fairlead_engine::fact::{PodTemplate, Quota, ResourceGroup, StopPolicy, Weigh
 use fairlead_engine::{Budget, Fact, Policy, Settings, World, decide};
 use fairlead_model::{Amount, LabelSelector, Labels, Millis, ObjectKey, Uid};
 
+use crate::make::workload;
 use crate::measure::{as_f64, once};
 use crate::row::Row;
-use crate::scenario::workload;
 use crate::shape::compare;
 
 /// GPUs of the whole cluster, as the trace's authors state.

@@ -1,15 +1,18 @@
 //! The shapes: trees of queues, and workloads that fill them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use fairlead_engine::fact::{
-    ClusterQueue, Cohort, Container, Flavor, FlavorQuotas, LocalQueue, Namespace, PodSet, PodSetAssignment,
-    PodTemplate, Preemption, Quota, Reservation, ResourceGroup, StopPolicy, Weight, Workload,
+    ClusterQueue, Cohort, Container, Eviction, EvictionCause, Flavor, FlavorQuotas, LocalQueue, Namespace,
+    PodSet, PodSetAssignment, PodTemplate, Preemption, Quota, Reservation, ResourceGroup, StopPolicy, Weight,
+    Workload,
 };
 use fairlead_engine::{Budget, Fact, Plan, Policy, Settings, World, decide};
 use fairlead_model::{Amount, LabelSelector, Labels, Millis, ObjectKey, Resources};
 
-use crate::scenario::{Scenario, Stage, Step, workload};
+use crate::make::workload;
+use crate::reference::{Reference, RoundPlan};
 
 /// The resources that every queue has quota for.
 const RESOURCES: [&str; 3] = ["cpu", "memory", "nvidia.com/gpu"];
@@ -150,11 +153,31 @@ pub(crate) fn round(world: &mut World, policy: &Policy) -> Plan {
 }
 
 /// Plays a small instance on the engine and on the reference, both told the same, and panics unless they decide the
-/// same in every round: only then is a row of that shape worth timing.
+/// same in every round: only then is a row of that shape worth timing. Victims leave after the round that chose them.
 pub(crate) fn compare(facts: Vec<Fact>, policy: &Policy) {
-    let scenario = Scenario { policy: policy.clone(), setup: facts, steps: vec![Step::Rounds(true); 3] };
-    let mut stage = Stage::set(&scenario);
-    for step in &scenario.steps {
-        stage.step(step, &mut |stage, plan| stage.compare(plan));
+    let mut world = World::new(Settings::default());
+    let mut reference = Reference::new(policy.clone());
+    let mut workloads = BTreeMap::new();
+    for fact in facts {
+        if let Fact::Workload(workload) = &fact {
+            workloads.insert(workload.uid.clone(), Arc::clone(workload));
+        }
+        tell(&mut world, [fact.clone()]);
+        reference.absorb(fact);
+    }
+    for number in 0..6 {
+        let plan = round(&mut world, policy);
+        assert_eq!(
+            RoundPlan::of(&plan),
+            reference.play(NOW),
+            "round {number}: the engine's, the reference's"
+        );
+        world.commit(&plan);
+        for victim in &plan.evictions {
+            let evicted = Some(Eviction { cause: EvictionCause::Preempted, at: NOW });
+            let left = Workload { evicted, reservation: None, ..(*workloads[&victim.uid]).clone() };
+            tell(&mut world, [fact(left.clone())]);
+            reference.absorb(fact(left));
+        }
     }
 }
