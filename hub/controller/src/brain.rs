@@ -15,15 +15,15 @@
 //! * f. quota is held from the grant to the proof of stop, through deletion too;
 //! * g. capacity is deducted by the engine as `demand − bound`, from the facts given here; nothing is counted here.
 //!
-//! Crash points of the process lie around these effects and are raised by those who carry them out:
+//! The process's crash points lie around these effects and inputs, and are raised by those who carry them out:
 //!
 //! | point | where |
 //! |---|---|
-//! | `hub.after-prepare` | after a `Command` whose desired state is `Prepare` |
-//! | `hub.after-acceptance` | before a `Store` request with `commit` set |
-//! | `hub.after-commit` | after such a request was done, before its outcome is fed back |
-//! | `hub.after-start` | after a `Command` whose desired state is `Start` |
-//! | `hub.after-result` | after a status write that sets `Finished`, before its outcome is fed back |
+//! | `hub.after-prepare` | the spoke has received a [`Effect::Command`] whose desired state is `Prepare` |
+//! | `hub.after-acceptance` | its acceptance has arrived and has not been fed in yet; no commit was asked for |
+//! | `hub.after-commit` | a [`Effect::Store`] with `commit` set is done and its outcome has not been fed in yet |
+//! | `hub.after-start` | the spoke has received a [`Effect::Command`] whose desired state is `Start` |
+//! | `hub.after-result` | the result is stored, and the [`Effect::Acknowledge`] for it is about to go |
 
 mod catalog;
 mod clusters;

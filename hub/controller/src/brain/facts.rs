@@ -39,8 +39,10 @@ impl Brain {
         // On the hub's own cluster nobody would run a Job that says Fairlead does.
         let ours = run.job.as_ref().is_some_and(|job| job.view.managed_by == ManagedBy::Fairlead);
         let queue = self.cluster_queue_of_run(run).filter(|queue| self.catalog.has_cluster_queue(queue));
-        let home = queue.is_some_and(|queue| self.catalog.dispatch_check(&queue).is_none());
-        (ours && home).then_some(Reason::InvalidJob)
+        let queue = queue?;
+        let home = self.catalog.dispatch_check(&queue).is_none();
+        // A queue that admits nothing would leave its workloads without a word.
+        if ours && home { Some(Reason::InvalidJob) } else { self.queue_hold(&queue) }
     }
 
     /// Keeps a run away from a spoke for a while that doubles with each refusal.

@@ -174,7 +174,7 @@ impl Brain {
                 self.touch_queue(kind, key);
                 self.touch_dependent_statuses(kind, key);
             }
-            Kind::AdmissionCheck => {
+            Kind::AdmissionCheck | Kind::ResourceFlavor | Kind::PlacementPolicy | Kind::MultiKueueConfig => {
                 self.dirty.extend(self.runs.ids().cloned());
                 self.touch_dependent_statuses(kind, key);
             }

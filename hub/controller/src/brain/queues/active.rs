@@ -3,7 +3,7 @@
 use fairlead_api::conditions::{
     self, ACTIVE, AdmissionCheckReason, ClusterQueueReason, LocalQueueReason, Status, Wanted,
 };
-use fairlead_model::ObjectKey;
+use fairlead_model::{ObjectKey, Reason};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use crate::brain::Brain;
@@ -64,6 +64,17 @@ impl Brain {
         };
         let all: Vec<&str> = wrong.iter().map(|(_, text)| text.as_str()).collect();
         Active::no(first.as_str(), format!("Can't admit new workloads: {}", all.join(", ")))
+    }
+
+    /// Why workloads of this ClusterQueue are not admitted whatever they ask for, if so.
+    pub(in crate::brain) fn queue_hold(&self, cluster_queue: &str) -> Option<Reason> {
+        let queue = self.catalog.cluster_queues.get(&ObjectKey::new("", cluster_queue))?;
+        let active = self.cluster_queue_active(&queue.object);
+        if active.holds {
+            return None;
+        }
+        let stopped = active.reason == ClusterQueueReason::Stopped.as_str();
+        Some(if stopped { Reason::QueueStopped } else { Reason::ClusterQueueInactive })
     }
 
     fn wrong_with(&self, object: &Object) -> Vec<(ClusterQueueReason, String)> {

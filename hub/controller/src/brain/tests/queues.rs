@@ -161,3 +161,21 @@ fn a_foreign_workload_of_the_same_name_is_left_alone_and_waited_for() {
     hub.advance(6_000);
     assert!(hub.is("train", "Admitted"));
 }
+
+#[test]
+fn a_stopped_cluster_queue_says_so_on_its_workloads_and_goes_on_when_it_runs_again() {
+    let mut hub = Hub::with_spokes(&["east"]);
+    let stop = |hub: &mut Hub, policy: &str| {
+        let mut queue = hub.api.get(Kind::ClusterQueue, "", "cq").unwrap();
+        queue["spec"]["stopPolicy"] = json!(policy);
+        hub.apply((Kind::ClusterQueue, queue));
+        hub.settle();
+    };
+    hub.submit("runs", "1");
+    stop(&mut hub, "Hold");
+    hub.submit("waits", "1");
+    assert_eq!(hub.why("waits"), ("Suspended".into(), "QueueStopped".into()));
+    assert!(hub.is("runs", "Admitted"), "what was admitted runs on");
+    stop(&mut hub, "None");
+    assert!(hub.is("waits", "Admitted"));
+}

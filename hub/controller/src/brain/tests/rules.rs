@@ -71,7 +71,7 @@ fn a_check_whose_policy_is_missing_stops_its_queue_and_says_so() {
     let check = hub.api.get(Kind::AdmissionCheck, "", "dispatch").unwrap();
     assert_eq!(Hub::condition(&check, "Active"), ("False".into(), "BadConfig".into()));
     hub.submit("train", "1");
-    assert!(!hub.is("train", "Admitted"));
+    assert_eq!(hub.why("train"), ("Suspended".into(), "ClusterQueueInactive".into()));
     hub.apply((
         Kind::MultiKueueConfig,
         json!({"metadata": {"name": "some"}, "spec": {"clusters": ["east"]}}),
