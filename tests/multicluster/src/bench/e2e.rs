@@ -10,7 +10,7 @@ use super::{
     row::Row,
 };
 use crate::{
-    audit::{AuditLog, Counts},
+    audit::{AuditLog, Counts, Verb},
     fleet::{Fleet, FleetOptions, HUB, SpokeOptions, Tenant, apply_all},
     rig::{Access, NodeSpec},
     work::{DISPATCH_CHECK, JobSpec, Jobs, Queue, dispatch_check},
@@ -136,6 +136,7 @@ async fn counted() -> Result<Vec<Row>> {
         Row::new("writes_hub", two.hub, "writes/job").aim(10.0).peer(20.4),
         Row::new("writes_spoke", two.spoke, "writes/job").aim(4.0),
         Row::new("reads_remote", two.remote_reads, "reads/job").aim(0.0).peer(13.0),
+        Row::new("reads_agent", two.agent_reads, "reads/job"),
         Row::new("writes_all", two.all, "writes/job").peer(54.3),
         Row::new("slope_writes", (four.all - one.all) / 3.0, "writes/job/spoke").aim(0.05).peer(6.9),
     ])
@@ -151,6 +152,8 @@ struct Writes {
     all: f64,
     /// Reads by the hub on spokes.
     remote_reads: f64,
+    /// Look-ups by our agents on their own cluster.
+    agent_reads: f64,
 }
 
 async fn writes(spokes: usize) -> Result<Writes> {
@@ -161,7 +164,7 @@ async fn writes(spokes: usize) -> Result<Writes> {
     client.burst(specs(("counted", COUNTED, Some("main")))).await?;
     // Statuses are coalesced for a second, and acknowledged copies lose their finalizer: they belong to the Jobs.
     tokio::time::sleep(Duration::from_secs(5)).await;
-    let (mut hub, mut spoke, mut all, mut remote_reads) = (0, 0, 0, 0);
+    let (mut hub, mut spoke, mut all, mut remote_reads, mut agent_reads) = (0, 0, 0, 0, 0);
     for ((name, log), mark) in logs.iter_mut().zip(marks) {
         log.refresh()?;
         let counts = Counts::of(
@@ -173,6 +176,7 @@ async fn writes(spokes: usize) -> Result<Writes> {
         } else {
             remote_reads += Counts::of(log.since(mark)).by("fairlead-hub").reads();
             spoke += counts.by("fairlead-agent").writes();
+            agent_reads += Counts::of(log.since(mark)).by("fairlead-agent").sum(|key| key.verb == Verb::Get);
         }
     }
     let per_job = |count: u64| u32::try_from(count).map_or(f64::INFINITY, f64::from) / f64::from(COUNTED);
@@ -181,6 +185,7 @@ async fn writes(spokes: usize) -> Result<Writes> {
         spoke: per_job(spoke) - 1.0,
         all: per_job(all),
         remote_reads: per_job(remote_reads),
+        agent_reads: per_job(agent_reads),
     })
 }
 
