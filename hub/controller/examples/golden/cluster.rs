@@ -9,7 +9,7 @@ use fairlead_engine::{Budget, Plan, Policy, World, check, decide};
 use fairlead_model::{Millis, ObjectKey};
 use serde_json::{Value, json};
 
-use super::config;
+use super::config::{self, Rules};
 
 /// The objects of a scenario and the world that was made from them.
 #[derive(Debug)]
@@ -66,11 +66,11 @@ fn is_true(object: &Value, name: &str) -> bool {
 }
 
 impl Cluster {
-    pub(crate) fn new(scenario: &Value) -> Result<Self, String> {
+    pub(crate) fn new(scenario: &Value, rules: Rules) -> Result<Self, String> {
         let config = scenario.get("config").unwrap_or(&Value::Null);
         let mut cluster = Self {
-            world: World::new(config::settings(config)?),
-            policy: config::policy(config),
+            world: World::new(config::settings(config, rules)?),
+            policy: config::policy(config, rules),
             mirror: Mirror::default(),
             workloads: BTreeMap::new(),
             queues: BTreeMap::new(),

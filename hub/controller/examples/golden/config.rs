@@ -10,18 +10,27 @@ use fairlead_engine::policy::{
 use fairlead_engine::{Policy, Settings};
 use serde_json::Value;
 
+/// Whose rules are played where the two differ and recorded scenarios depend on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rules {
+    /// Kueue's, to the letter.
+    Kueue,
+    /// Those of a hub.
+    Fairlead,
+}
+
 /// What shapes the world.
-pub(crate) fn settings(config: &Value) -> Result<Settings, String> {
+pub(crate) fn settings(config: &Value, rules: Rules) -> Result<Settings, String> {
     let fair = config.get("admissionFairSharing").filter(|value| !value.is_null());
     Ok(Settings {
         requests: requests(config.get("resources").unwrap_or(&Value::Null))?,
         admission_fair_sharing: fair.map(admission_fair_sharing).transpose()?,
-        wake_on_drain: false,
+        wake_on_drain: rules == Rules::Fairlead,
     })
 }
 
 /// What decides.
-pub(crate) fn policy(config: &Value) -> Policy {
+pub(crate) fn policy(config: &Value, rules: Rules) -> Policy {
     let strategies = config.pointer("/fairSharing/preemptionStrategies").and_then(Value::as_array);
     let strategy = |name: &Value| match name.as_str() {
         Some("LessThanInitialShare") => FairStrategy::LessThanInitialShare,
@@ -30,7 +39,7 @@ pub(crate) fn policy(config: &Value) -> Policy {
     let fair = config.get("fairSharing").filter(|value| !value.is_null());
     Policy {
         fair_sharing: fair.map(|_| strategies.into_iter().flatten().map(strategy).collect()),
-        shares: ShareRule::Float,
+        shares: if rules == Rules::Kueue { ShareRule::Float } else { ShareRule::Exact },
     }
 }
 

@@ -1,6 +1,4 @@
 //! Plays every scenario of a folder.
-#![expect(clippy::print_stdout, reason = "a command's output")]
-
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -9,6 +7,7 @@ use serde_json::Value;
 
 use super::cluster::Cluster;
 use super::compare;
+use super::config::Rules;
 use super::differences::Differences;
 
 /// What came out of one scenario.
@@ -31,9 +30,10 @@ impl Summary {
         self.played.iter().filter(|played| wanted(played)).count()
     }
 
-    /// Scenarios that failed and are not known to differ.
-    pub(crate) fn failed(&self) -> usize {
-        self.count(|played| !played.known && played.error.is_some())
+    /// Scenarios that failed and are not known to differ, each with where it first differs.
+    pub(crate) fn failures(&self) -> Vec<String> {
+        let failed = self.played.iter().filter(|played| !played.known);
+        failed.filter_map(|played| Some(format!("{}: {}", played.name, played.error.as_ref()?))).collect()
     }
 
     /// Scenarios that passed and are not known to differ.
@@ -41,34 +41,25 @@ impl Summary {
         self.count(|played| !played.known && played.error.is_none())
     }
 
-    /// Prints each failure, each family, the known differences, and the sum as the last line.
-    pub(crate) fn print(&self, verbose: bool) {
+    /// Scenarios and failures by family.
+    pub(crate) fn families(&self) -> BTreeMap<&str, (usize, usize)> {
         let mut families: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
         for played in &self.played {
             let family = families.entry(&played.family).or_default();
-            match &played.error {
-                None => family.0 += 1,
-                Some(error) => {
-                    family.1 += 1;
-                    if verbose || !played.known {
-                        let end = if verbose { error.len() } else { error.floor_char_boundary(600) };
-                        println!("FAIL {}: {}", played.name, error.get(..end).unwrap_or_default());
-                    }
-                }
-            }
+            family.0 += 1;
+            family.1 += usize::from(played.error.is_some());
         }
-        for (family, (passed, failed)) in families {
-            println!("{family:<10} {passed:>4} passed {failed:>4} failed");
-        }
-        let known = self.count(|played| played.known);
-        let same = self.count(|played| played.known && played.error.is_none());
-        println!("{known} known differences (docs/kueue-differences.md), of which {same} agree all the same");
-        println!("{} passed, {} failed", self.passed(), self.failed());
+        families
+    }
+
+    /// Scenarios that are known to differ, and how many of them agree all the same.
+    pub(crate) fn known(&self) -> (usize, usize) {
+        (self.count(|played| played.known), self.count(|played| played.known && played.error.is_none()))
     }
 }
 
 /// Plays every `*.jsonl` of a folder.
-pub(crate) fn run(folder: &Path) -> Result<Summary, String> {
+pub(crate) fn run(folder: &Path, rules: Rules) -> Result<Summary, String> {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/kueue-differences.md");
     let differences = Differences::read(&page);
     let entries = std::fs::read_dir(folder).map_err(|error| error.to_string())?;
@@ -87,7 +78,7 @@ pub(crate) fn run(folder: &Path) -> Result<Summary, String> {
             let text = |key: &str| scenario.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
             let (name, family) = (text("name"), text("family"));
             let known = differences.contains(&name, &family);
-            let error = play(&scenario).err();
+            let error = play(&scenario, rules).err();
             summary.played.push(Played { name, family, known, error });
         }
     }
@@ -95,9 +86,9 @@ pub(crate) fn run(folder: &Path) -> Result<Summary, String> {
 }
 
 /// Plays one scenario; an error says where it first differs.
-pub(crate) fn play(scenario: &Value) -> Result<(), String> {
+pub(crate) fn play(scenario: &Value, rules: Rules) -> Result<(), String> {
     let fair = scenario.pointer("/config/fairSharing").is_some_and(|value| !value.is_null());
-    let mut cluster = Cluster::new(scenario)?;
+    let mut cluster = Cluster::new(scenario, rules)?;
     let steps = scenario.get("steps").and_then(Value::as_array).into_iter().flatten();
     for (number, step) in steps.enumerate() {
         let at: jiff::Timestamp = step

@@ -148,7 +148,7 @@ pub struct CheckUse {
     pub flavors: Vec<Arc<str>>,
 }
 
-/// A ClusterQueue.
+/// A ClusterQueue. Concurrent admission [P-10] is not built: its policy is not read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClusterQueue {
     /// Its name.

@@ -204,7 +204,7 @@ pub struct Workload {
     pub key: ObjectKey,
     /// Name of its LocalQueue, in its own namespace.
     pub queue: Arc<str>,
-    /// Effective priority: `spec.priority` plus boost.
+    /// Effective priority: `spec.priority` plus boost, [P-8].
     pub priority: i64,
     /// `metadata.creationTimestamp`.
     pub created: Millis,
