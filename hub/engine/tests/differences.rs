@@ -138,7 +138,7 @@ fn tas7_pods_of_a_failed_node_are_put_elsewhere() {
     hub.submit(job.clone());
     let plan = hub.round();
     let place = plan.admissions[0].pod_sets[0].topology.clone().unwrap();
-    let failed = place.domains[0].0[0].clone();
+    let failed = Arc::clone(&place.domains[0].0[0]);
     let taint = Taint { key: "down".into(), value: "".into(), effect: TaintEffect::NoExecute };
     hub.tell(Fact::Node(node(&failed, &[taint])));
     let reservation = fairlead_engine::fact::Reservation {
@@ -149,7 +149,11 @@ fn tas7_pods_of_a_failed_node_are_put_elsewhere() {
         placement: None,
         admitted: true,
     };
-    hub.submit(Workload { reservation: Some(reservation), unhealthy_nodes: vec![failed.clone()], ..job });
+    hub.submit(Workload {
+        reservation: Some(reservation),
+        unhealthy_nodes: vec![Arc::clone(&failed)],
+        ..job
+    });
     let plan = hub.round();
     let moved = plan.admissions[0].pod_sets[0].topology.clone().unwrap();
     assert_eq!(moved.domains.len(), 1);

@@ -1,5 +1,6 @@
 //! Short ways to say what a small world is like, for tests that tell one story each.
 #![expect(dead_code, reason = "each test binary uses its own part")]
+#![expect(clippy::panic, clippy::expect_used, reason = "helpers of tests")]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
