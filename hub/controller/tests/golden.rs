@@ -32,6 +32,8 @@ fn some_scenarios_of_every_family_agree() {
     let summary = runner::run(&beside(), Rules::Kueue).unwrap();
     assert_eq!(summary.failures(), Vec::<String>::new());
     assert!(summary.passed() >= 20, "{} scenarios", summary.passed());
+    assert_eq!(summary.families().len(), 12);
+    assert!(summary.known().0 >= 1, "the circles are listed as known differences");
 }
 
 /// With the hub's own rules the only differences are in the last bit of a share and in circles.

@@ -295,14 +295,12 @@ fn is_blocked_by(object: &Value, reason: &str) -> bool {
 }
 
 fn set_reclaimable(object: &mut Value, pods: &Value) {
-    let as_list = |pods: &Value| match pods {
+    object["status"]["reclaimablePods"] = match pods {
         Value::Object(map) => {
-            let items = map.iter().map(|(name, count)| json!({ "name": name, "count": count }));
-            Value::Array(items.collect())
+            map.iter().map(|(name, count)| json!({ "name": name, "count": count })).collect()
         }
         other => other.clone(),
     };
-    object["status"]["reclaimablePods"] = as_list(pods);
 }
 
 /// An assignment as the hub writes it.

@@ -121,19 +121,12 @@ pub(crate) fn play(scenario: &Value, rules: Rules) -> Result<(), String> {
 
 /// What a plan says of its heads and victims, for whoever looks into a difference.
 fn told(plan: &fairlead_engine::Plan) -> String {
-    let mut text = String::new();
-    for head in &plan.heads {
-        text.push_str(&format!("\n    {} {:?}: {}", head.key, head.outcome, head.verdict.message));
-    }
-    for eviction in &plan.evictions {
-        text.push_str(&format!(
-            "\n    evicts {} ({}) for {}",
-            eviction.key,
-            eviction.cause.token(),
-            eviction.by_key
-        ));
-    }
-    text
+    let heads = plan.heads.iter();
+    let heads = heads.map(|head| format!("\n    {} {:?}: {}", head.key, head.outcome, head.verdict.message));
+    let evictions = plan.evictions.iter();
+    let evictions =
+        evictions.map(|it| format!("\n    evicts {} ({}) for {}", it.key, it.cause.token(), it.by_key));
+    heads.chain(evictions).collect()
 }
 
 fn evicted_by_actions(step: &Value, cluster: &mut Cluster) -> Result<(), String> {
