@@ -94,7 +94,15 @@ async fn set(store: &Store, name: &str, patch: serde_json::Value) -> Result<()> 
 
 async fn delete(store: &Store, name: &str) -> Result<()> {
     let uid = done(execute(store, &CONFIG_MAPS, name, Op::Get).await)?.uid;
-    done(execute(store, &CONFIG_MAPS, name, Op::Delete { uid, propagation: Default::default() }).await)?;
+    done(
+        execute(
+            store,
+            &CONFIG_MAPS,
+            name,
+            Op::Delete { uid, propagation: fairlead_runtime::store::Propagation::default() },
+        )
+        .await,
+    )?;
     Ok(())
 }
 
