@@ -180,12 +180,7 @@ impl Fleet {
     /// it is ready. (After a kill the new one first waits for the old one's lease to end.)
     pub async fn restart_hub(&self, env: &[(&str, &str)]) -> Result<()> {
         self.hub.stop(STOP_BOUND).await?;
-        self.hub.restart_with(|spec| {
-            spec.env.retain(|(name, _)| name != CRASH_POINT);
-            for (name, value) in env {
-                spec.set_env(name, *value);
-            }
-        })?;
+        self.hub.restart_with(|spec| rearm(spec, env))?;
         self.hub_ready().await
     }
 
@@ -201,6 +196,14 @@ impl Fleet {
         drop(self.spokes);
         drop(self.hub);
         pids
+    }
+}
+
+/// Takes back an armed crash point and sets these variables.
+fn rearm(spec: &mut ProcessSpec, env: &[(&str, &str)]) {
+    spec.env.retain(|(name, _)| name != CRASH_POINT);
+    for (name, value) in env {
+        spec.set_env(name, *value);
     }
 }
 

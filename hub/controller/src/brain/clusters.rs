@@ -126,12 +126,6 @@ impl Brain {
             (false, fact::Presence::Fresh) => (Status::True, fine, "New work may be started there"),
             (false, _) => (connected.0, connected.1, "The cluster cannot be asked now"),
         };
-        let schedulable = match schedulable {
-            (Status::True, _, text) if presence != fact::Presence::Fresh => {
-                (Status::False, ClusterReason::NoReport, text)
-            }
-            other => other,
-        };
         let ended = (ClusterReason::CertificateExpired, "The certificate has ended");
         let apart = (ClusterReason::ClockOffset, "The spoke's clock differs from the hub's");
         let no_report = (ClusterReason::NoReport, "No capacity was reported yet");

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, sync::Mutex};
 
 use anyhow::{Context, Result, bail};
 
-use super::{CRASH_POINT, Fleet, SYSTEM, TOKEN_LIFETIME, Tenant, install};
+use super::{Fleet, SYSTEM, TOKEN_LIFETIME, Tenant, install, rearm};
 use crate::{
     process::{Process, ProcessSpec},
     proxy::Proxy,
@@ -106,12 +106,7 @@ impl Spoke {
 
     /// Kills the agent and starts it again with these variables in addition.
     pub fn restart_agent(&self, env: &[(&str, &str)]) -> Result<()> {
-        self.agent.restart_with(|spec| {
-            spec.env.retain(|(name, _)| name != CRASH_POINT);
-            for (name, value) in env {
-                spec.set_env(name, *value);
-            }
-        })
+        self.agent.restart_with(|spec| rearm(spec, env))
     }
 }
 
