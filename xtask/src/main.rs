@@ -6,6 +6,7 @@
 
 mod arch;
 mod cargo;
+mod checklist;
 mod files;
 mod out;
 mod rules;
@@ -66,6 +67,8 @@ enum Command {
     },
     /// List the rules of the specification that no test name and no doc comment mentions.
     Rules,
+    /// List what Kueue's users rely on (docs/checklist.md), and whether each row is tested.
+    Checklist,
     /// Run a suite of benchmarks on release builds: engine, or e2e.
     Bench {
         /// The suite.
@@ -105,6 +108,7 @@ fn run(args: &Args) -> Result<()> {
             cargo::run(cargo.program("debug/examples/golden").args(args))
         }
         Command::Rules => rules::run(root, &mut out),
+        Command::Checklist => checklist::run(root, &mut out),
         Command::Bench { suite, args } => bench(&Cargo::of(root)?, suite, args),
     }
 }

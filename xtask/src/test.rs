@@ -16,6 +16,8 @@ use crate::{DEMO, arch, tools};
 const RIG: &str = "fairlead-multicluster";
 /// The one of them that runs all end-to-end scenarios.
 const E2E: &str = "e2e";
+/// The one that runs the rows of the checklist.
+const KUEUE: &str = "kueue";
 
 /// One step.
 struct Step {
@@ -24,7 +26,7 @@ struct Step {
     run: fn(&Cargo, &mut Out) -> Result<()>,
 }
 
-const STEPS: [Step; 13] = [
+const STEPS: [Step; 14] = [
     Step { name: "tools", about: "kubectl and go are there", run: |_, _| tools::check() },
     Step {
         name: "fmt",
@@ -47,6 +49,7 @@ const STEPS: [Step; 13] = [
     Step { name: "doc", about: "documentation and its examples", run: doc },
     Step { name: "programs", about: "Kubernetes' own programs, built once", run: programs },
     Step { name: "rig", about: "the rig and the API on a real API server", run: rig },
+    Step { name: "kueue", about: "the rows of docs/checklist.md on one hub", run: kueue },
     Step { name: "e2e", about: "a hub and three clusters", run: e2e },
     Step {
         name: "demo",
@@ -117,7 +120,12 @@ fn programs(cargo: &Cargo, _: &mut Out) -> Result<()> {
 
 /// What needs clusters, but no hub with spokes.
 fn rig(cargo: &Cargo, _: &mut Out) -> Result<()> {
-    run(&mut cargo.workspace("test", &cargo.select_tests(|package, test| package == RIG && test != E2E)))
+    let alone = |package: &str, test: &str| package == RIG && ![E2E, KUEUE].contains(&test);
+    run(&mut cargo.workspace("test", &cargo.select_tests(alone)))
+}
+
+fn kueue(cargo: &Cargo, _: &mut Out) -> Result<()> {
+    run(&mut cargo.workspace("test", &["--test", KUEUE]))
 }
 
 fn e2e(cargo: &Cargo, _: &mut Out) -> Result<()> {

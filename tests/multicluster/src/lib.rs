@@ -10,6 +10,7 @@
 //! * [`mod@bench`] measures.
 //! * [`mod@scenario`] runs named end-to-end scenarios against one shared world.
 //! * [`work`] has queues and Jobs as users write them, and waits for what becomes of them.
+//! * [`kueue`] has what the scenarios of Kueue's checklist share: a hub with home queues, teams, drafts of objects.
 //! * [`demo`] is what `cargo xtask demo` shows.
 //! * [`wait`] asks again, within a bound, until something holds.
 
@@ -18,6 +19,7 @@ pub mod bench;
 pub mod binaries;
 pub mod demo;
 pub mod fleet;
+pub mod kueue;
 pub mod process;
 pub mod procfs;
 pub mod proxy;

@@ -1,0 +1,30 @@
+//! The rows of `docs/checklist.md`, each on a real API server: what a Kueue user relies on.
+//!
+//! A scenario is named after its row, `kq_017_flavor_in_use_cannot_vanish`; `cargo xtask checklist` finds it by that
+//! name. Each works in a team of its own (`fairlead_multicluster::kueue`). Run one with
+//! `cargo test --workspace --features fairlead-hub/crash-points,fairlead-spoke/crash-points --test kueue -- kq_017`.
+
+#[path = "kueue/kinds.rs"]
+mod kinds;
+
+use std::process::ExitCode;
+
+use fairlead_multicluster::{
+    kueue::World,
+    scenario::{self, Scenario},
+};
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let scenarios: Vec<Scenario<World>> = [kinds::scenarios()].into_iter().flatten().collect();
+    scenario::main(
+        scenarios,
+        async || World::start(&[]).await,
+        |world, failures| {
+            if failures > 0 {
+                world.fleet().rig().keep_folder();
+            }
+        },
+    )
+    .await
+}
