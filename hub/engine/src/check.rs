@@ -11,7 +11,8 @@ use fairlead_model::{Amount, Reason, Shape, SpokeId, Uid};
 use crate::fact::{Mode, PodSetAssignment, Presence};
 use crate::names::{FrIx, at};
 use crate::plan::{Admission, Outcome};
-use crate::quota::{NodeIx, Plane};
+use crate::quota::NodeIx;
+use crate::quota::plane::{Changes, Draft};
 use crate::world::clusters::{flavor_constraints, flavors_of, with_pod};
 use crate::world::rows::Row;
 use crate::world::{Snapshot, World};
@@ -146,15 +147,15 @@ impl Linter<'_> {
         }
     }
 
-    /// Charges the plan to a copy of the usage: no node may end up with more than it may have, unless it had more
+    /// Charges the plan on top of the usage: no node may end up with more than it may have, unless it had more
     /// before. Victims count as gone, as the plan's entries were judged.
     fn quota(&mut self) {
-        let mut planes: BTreeMap<u32, Plane> = BTreeMap::new();
+        let mut changes: BTreeMap<u32, Changes> = BTreeMap::new();
         for eviction in &self.plan.evictions {
             let Some(held) = self.world.row_of(&eviction.uid).and_then(|row| row.held.as_deref()) else {
                 continue;
             };
-            self.charge(&mut planes, held.queue, &held.usage, false);
+            self.charge(&mut changes, held.queue, &held.usage, false);
         }
         let mut charged: Vec<Charged> = Vec::new();
         for admission in &self.plan.admissions {
@@ -166,14 +167,15 @@ impl Linter<'_> {
                 continue;
             };
             let usage = self.usage_of(admission);
-            self.charge(&mut planes, queue, &usage, true);
+            self.charge(&mut changes, queue, &usage, true);
             if let Some((tree, node, _)) = self.world.tree_of(queue) {
                 charged.push(Charged { uid: admission.uid.clone(), tree, node, usage });
             }
         }
         for Charged { uid, tree: tree_ix, node, usage } in charged {
             let Some(tree) = self.world.forest.trees.get(at(tree_ix)) else { continue };
-            let Some(plane) = planes.get(&tree_ix) else { continue };
+            let Some(changes) = changes.get(&tree_ix) else { continue };
+            let plane = tree.now().with(changes);
             let over = usage.iter().filter(|(_, amount)| *amount > 0).find_map(|(fr, _)| {
                 let col = tree.column(*fr)?;
                 // Nothing may be missing at the queue once everything is charged.
@@ -188,15 +190,15 @@ impl Linter<'_> {
         }
     }
 
-    fn charge(&self, planes: &mut BTreeMap<u32, Plane>, queue: u32, usage: &[(FrIx, i64)], add: bool) {
+    fn charge(&self, changes: &mut BTreeMap<u32, Changes>, queue: u32, usage: &[(FrIx, i64)], add: bool) {
         let Some((tree_ix, node, tree)) = self.world.tree_of(queue) else { return };
-        let plane = planes.entry(tree_ix).or_insert_with(|| tree.usage.clone());
+        let mut draft = Draft { below: tree.now(), changes: changes.entry(tree_ix).or_default() };
         for (fr, amount) in usage {
             let Some(col) = tree.column(*fr) else { continue };
             if add {
-                tree.add_usage(plane, node, col, *amount);
+                tree.add_usage(&mut draft, node, col, *amount);
             } else {
-                tree.remove_usage(plane, node, col, *amount);
+                tree.remove_usage(&mut draft, node, col, *amount);
             }
         }
     }

@@ -88,6 +88,11 @@ impl Interned {
         self.fr_index.get(&(flavor, resource)).copied()
     }
 
+    /// How many (flavor, resource) pairs have an ordinal.
+    pub(crate) const fn fr_count(&self) -> usize {
+        self.frs.len()
+    }
+
     /// The pair of an ordinal.
     pub(crate) fn pair(&self, fr: FrIx) -> (FlavorIx, ResIx) {
         self.frs.get(at(fr)).copied().unwrap_or_default()

@@ -94,6 +94,23 @@ pub struct Preempted {
     pub round: u32,
 }
 
+/// What a decision cost, counted and not timed. It tells whether cost follows what is needed; it decides nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// What-ifs: how often it was asked whether a workload would fit with others gone.
+    pub what_ifs: u32,
+    /// Workloads that were looked at as possible victims, each as often as it was.
+    pub candidates: u32,
+}
+
+impl Spent {
+    /// Adds what another part cost.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.what_ifs = self.what_ifs.saturating_add(other.what_ifs);
+        self.candidates = self.candidates.saturating_add(other.candidates);
+    }
+}
+
 /// What the engine decided. [`World::commit`](crate::World::commit) takes it over; nothing else changes a world
 /// but facts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -111,6 +128,8 @@ pub struct Plan {
     pub rounds: u32,
     /// True when another round on unchanged facts would decide nothing.
     pub quiet: bool,
+    /// What it cost to find out.
+    pub spent: Spent,
     /// What the next round must know: requeues, scan positions, stickiness, classes.
     pub memory: Memory,
 }
@@ -128,6 +147,7 @@ impl Plan {
         self.memory.requeues.extend(next.memory.requeues);
         self.memory.ways.extend(next.memory.ways);
         self.rounds = self.rounds.saturating_add(next.rounds);
+        self.spent.add(next.spent);
         self.quiet = next.quiet;
     }
 }

@@ -1,10 +1,12 @@
 //! One round [S-1]: one head from every active queue, all judged against the same state, then handled one after the
 //! other.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use crate::fact::{CheckKind, CheckPhase};
 use crate::names::RowIx;
+use crate::plan::Spent;
 use crate::world::World;
 use crate::world::rows::{Queue, Row};
 use crate::{Budget, Plan, Policy};
@@ -35,15 +37,18 @@ pub(crate) struct Round<'w> {
     pub(crate) policy: &'w Policy,
     /// Its number within the plan.
     pub(crate) number: u32,
+    /// What it has cost so far.
+    spent: Cell<Spent>,
 }
 
 /// Runs one round and appends what it decides to the plan.
 pub(crate) fn run(world: &World, policy: &Policy, budget: Budget, plan: &mut Plan) {
-    let round = Round { world, policy, number: plan.rounds };
+    let round = Round { world, policy, number: plan.rounds, spent: Cell::default() };
     let base = Overlay::new(world);
     let nominated = round.nominate(&base, budget, plan);
     let acted = process::process(&round, round.line_up(nominated.entries), plan);
     plan.rounds = plan.rounds.saturating_add(1);
+    plan.spent.add(round.spent());
     plan.quiet = !acted && !nominated.unfinished;
 }
 
@@ -87,9 +92,20 @@ impl<'w> Round<'w> {
         used.iter().any(|used| other(&used.check) && !ready(&used.check))
     }
 
-    /// The use of a victim's LocalQueue, where that orders the victims of its queue [P-2].
-    pub(crate) fn local_use(&self, queue: &Queue, victim: &Row) -> share::Use {
-        let counts = self.world.is_usage_based(queue);
-        self.world.use_of(victim).filter(|_| counts).unwrap_or_default()
+    /// What it has cost so far.
+    pub(crate) fn spent(&self) -> Spent {
+        self.spent.get()
+    }
+
+    /// Counts a candidate that is looked at.
+    pub(crate) fn count_candidate(&self) {
+        let spent = self.spent.get();
+        self.spent.set(Spent { candidates: spent.candidates.saturating_add(1), ..spent });
+    }
+
+    /// Counts a what-if.
+    pub(crate) fn count_what_if(&self) {
+        let spent = self.spent.get();
+        self.spent.set(Spent { what_ifs: spent.what_ifs.saturating_add(1), ..spent });
     }
 }

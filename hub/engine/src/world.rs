@@ -16,6 +16,7 @@ use crate::{Fact, Settings};
 mod absorb;
 pub(crate) mod clusters;
 mod commit;
+pub(crate) mod holders;
 mod holding;
 mod local_use;
 mod pending;
@@ -74,6 +75,8 @@ pub struct World {
     local_use: BTreeMap<ObjectKey, local_use::LocalUse>,
     /// Workloads that hold quota and may need a place yet.
     pub(crate) unplaced: BTreeSet<RowIx>,
+    /// Workloads that hold a negative amount of something: quota shrinks when they leave.
+    pub(crate) negative: u32,
     /// Ends of backoffs.
     backoffs: BTreeSet<(Millis, RowIx)>,
     pub(crate) forest: Forest,
@@ -195,8 +198,8 @@ impl World {
 
     /// The tree and node of a queue.
     pub(crate) fn tree_of(&self, queue: CqIx) -> Option<(u32, NodeIx, &Tree)> {
-        let (tree, node) = self.forest.place.get(&queue)?;
-        Some((*tree, *node, self.forest.trees.get(at(*tree))?))
+        let (tree, node) = self.forest.place(queue)?;
+        Some((tree, node, self.forest.trees.get(at(tree))?))
     }
 
     /// Where a pending workload should be queued, or why it is in no queue.

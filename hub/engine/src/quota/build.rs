@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use fairlead_model::Amount;
 
+use super::books::Books;
 use super::{Cell, Col, Node, NodeIx, Tree};
 use crate::fact::{Cohort, ResourceGroup, Weight};
-use crate::names::{CqIx, FrIx, Interned, at, next};
+use crate::names::{CqIx, FrIx, Interned, ResIx, at, next};
 
 /// What a leaf is made from.
 #[derive(Debug)]
@@ -26,7 +27,23 @@ pub(crate) struct Leaf<'a> {
 pub(crate) struct Forest {
     pub(crate) trees: Vec<Tree>,
     /// Tree and node of each queue.
-    pub(crate) place: BTreeMap<CqIx, (u32, NodeIx)>,
+    place: Vec<Option<(u32, NodeIx)>>,
+}
+
+impl Forest {
+    /// Tree and node of a queue.
+    pub(crate) fn place(&self, queue: CqIx) -> Option<(u32, NodeIx)> {
+        self.place.get(at(queue)).copied().flatten()
+    }
+
+    fn put(&mut self, queue: CqIx, place: (u32, NodeIx)) {
+        if self.place.len() <= at(queue) {
+            self.place.resize(at(queue).saturating_add(1), None);
+        }
+        if let Some(slot) = self.place.get_mut(at(queue)) {
+            *slot = Some(place);
+        }
+    }
 }
 
 /// Builds every tree. `leaves` come in name order.
@@ -165,12 +182,14 @@ fn plant(
     tree.nodes = drafts.into_iter().map(|draft| draft.node).collect();
     link(&mut tree);
     derive(&mut tree);
+    tree.limits = tree.cells.iter().map(|cell| cell.subtree.saturated()).collect();
+    sum_lendable(&mut tree, names);
     for (position, node) in tree.nodes.iter().enumerate() {
         if let Some(queue) = node.queue {
-            forest.place.insert(queue, (ix, next(position)));
+            forest.put(queue, (ix, next(position)));
         }
     }
-    fill_usage(&mut tree, leaves, &forest.place);
+    fill_usage(&mut tree, leaves, forest);
     forest.trees.push(tree);
 }
 
@@ -250,15 +269,32 @@ fn derive(tree: &mut Tree) {
     }
 }
 
-fn fill_usage(tree: &mut Tree, leaves: &[&Leaf<'_>], place: &BTreeMap<CqIx, (u32, NodeIx)>) {
-    let mut usage = vec![0; tree.cells.len()];
+/// Sums what could be lent below each node by resource, over all flavors.
+fn sum_lendable(tree: &mut Tree, names: &Interned) {
+    let mut by_resource: BTreeMap<ResIx, Vec<Col>> = BTreeMap::new();
+    for (col, fr) in (0..).zip(&tree.columns) {
+        by_resource.entry(names.pair(*fr).1).or_default().push(col);
+    }
+    tree.resources = by_resource.into_values().collect();
+    let mut sums = Vec::with_capacity(tree.nodes.len().saturating_mul(tree.resources.len()));
+    for node in (0..tree.nodes.len()).map(next) {
+        for cols in &tree.resources {
+            let potential = |col: &Col| tree.cell(node, *col).potential.saturated().max(0).unsigned_abs();
+            sums.push(cols.iter().map(potential).map(u128::from).fold(0, u128::saturating_add));
+        }
+    }
+    tree.lendable = sums;
+}
+
+fn fill_usage(tree: &mut Tree, leaves: &[&Leaf<'_>], forest: &Forest) {
+    let mut books = Books::new(tree);
     for leaf in leaves {
-        let Some((_, node)) = place.get(&leaf.queue) else { continue };
+        let Some((_, node)) = forest.place(leaf.queue) else { continue };
         for (fr, amount) in leaf.usage {
             if let Some(col) = tree.column(*fr) {
-                tree.add_usage(&mut usage, *node, col, *amount);
+                tree.add_usage(&mut books, node, col, *amount);
             }
         }
     }
-    tree.usage = usage;
+    tree.books = books;
 }

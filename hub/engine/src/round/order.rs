@@ -9,6 +9,7 @@ use super::Round;
 use super::entry::Entry;
 use super::overlay::Overlay;
 use super::share::Share;
+use crate::quota::plane::{Changes, Draft};
 use crate::quota::{Col, NodeIx, Tree};
 use crate::world::rows::order_time;
 
@@ -82,7 +83,7 @@ impl Round<'_> {
         }
         let tree = state.tree(tree_ix)?;
         let paths: Vec<BTreeMap<NodeIx, Claim>> =
-            entries.iter().map(|entry| self.claims(tree, tree_ix, entry, state)).collect();
+            entries.iter().map(|entry| Self::claims(tree, tree_ix, entry, state)).collect();
         let claim = |position: usize, node: NodeIx| -> Claim {
             paths.get(position).and_then(|path| path.get(&node)).copied().unwrap_or_default()
         };
@@ -121,25 +122,20 @@ impl Round<'_> {
     }
 
     /// What each node from the entry's queue up to the root would come to with the entry's usage added.
-    fn claims(
-        &self,
-        tree: &Tree,
-        tree_ix: u32,
-        entry: &Entry,
-        state: &Overlay<'_>,
-    ) -> BTreeMap<NodeIx, Claim> {
-        let mut plane = state.plane(tree_ix).to_vec();
+    fn claims(tree: &Tree, tree_ix: u32, entry: &Entry, state: &Overlay<'_>) -> BTreeMap<NodeIx, Claim> {
+        let (below, mut changes) = (state.plane(tree_ix), Changes::default());
         let usage = &entry.assignment.usage;
         let cols: Vec<(Col, i64)> =
             usage.iter().filter_map(|(fr, amount)| Some((tree.column(*fr)?, *amount))).collect();
         for (col, amount) in &cols {
-            tree.add_usage(&mut plane, entry.node, *col, *amount);
+            tree.add_usage(&mut Draft { below, changes: &mut changes }, entry.node, *col, *amount);
         }
+        let plane = below.with(&changes);
         let mut claims = BTreeMap::new();
         let mut cursor = Some(entry.node);
         while let Some(node) = cursor {
-            let borrows = cols.iter().any(|(col, _)| tree.borrowing_with(&plane, node, *col, 0));
-            claims.insert(node, Claim { borrows, share: Share::of(tree, &self.world.names, &plane, node) });
+            let borrows = cols.iter().any(|(col, _)| tree.borrowing_with(plane, node, *col, 0));
+            claims.insert(node, Claim { borrows, share: Share::of(tree, plane, node) });
             cursor = tree.parent(node);
         }
         claims

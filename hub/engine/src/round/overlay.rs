@@ -6,14 +6,15 @@ use fairlead_fit::topology::WhatIf;
 use fairlead_model::{Shape, SpokeId};
 
 use crate::names::{FrIx, RowIx, at};
-use crate::quota::{NodeIx, Plane, Tree};
+use crate::quota::plane::{Changes, Draft, Plane};
+use crate::quota::{NodeIx, Tree};
 use crate::world::World;
 
-/// Changes on top of a world: usage planes of the trees that were touched, and what is left on the spokes that were.
+/// Changes on top of a world: rows of usage that were touched, and what is left on the spokes that were.
 #[derive(Clone, Debug)]
 pub(crate) struct Overlay<'w> {
     pub(crate) world: &'w World,
-    planes: BTreeMap<u32, Plane>,
+    changes: BTreeMap<u32, Changes>,
     left: BTreeMap<SpokeId, Vec<Shape>>,
     /// Workloads whose holdings were taken out.
     gone: BTreeSet<RowIx>,
@@ -25,7 +26,7 @@ impl<'w> Overlay<'w> {
     pub(crate) fn new(world: &'w World) -> Self {
         Self {
             world,
-            planes: BTreeMap::new(),
+            changes: BTreeMap::new(),
             left: BTreeMap::new(),
             gone: BTreeSet::new(),
             what_if: WhatIf::new(),
@@ -38,17 +39,17 @@ impl<'w> Overlay<'w> {
     }
 
     /// A tree's usage as it would be.
-    pub(crate) fn plane(&self, tree: u32) -> &[i64] {
-        match self.planes.get(&tree) {
-            Some(plane) => plane,
-            None => self.tree(tree).map_or(&[], |tree| &tree.usage),
+    pub(crate) fn plane(&self, tree_ix: u32) -> Plane<'_> {
+        let now = self.tree(tree_ix).map(Tree::now).unwrap_or_default();
+        match self.changes.get(&tree_ix) {
+            Some(changes) => now.with(changes),
+            None => now,
         }
     }
 
-    fn plane_mut(&mut self, tree: u32) -> &mut Plane {
-        let world = self.world;
-        let fresh = || world.forest.trees.get(at(tree)).map(|tree| tree.usage.clone()).unwrap_or_default();
-        self.planes.entry(tree).or_insert_with(fresh)
+    /// Whether the same changes in another order could have come to another state.
+    pub(crate) fn depends_on_order(&self) -> bool {
+        self.changes.values().any(Changes::depend_on_order)
     }
 
     /// Charges usage to a node.
@@ -59,10 +60,10 @@ impl<'w> Overlay<'w> {
         usage: impl IntoIterator<Item = (&'u FrIx, &'u i64)>,
     ) {
         let Some(tree) = self.tree(tree_ix) else { return };
-        let plane = self.plane_mut(tree_ix);
+        let mut draft = Draft { below: tree.now(), changes: self.changes.entry(tree_ix).or_default() };
         for (fr, amount) in usage {
             if let Some(col) = tree.column(*fr) {
-                tree.add_usage(plane, node, col, *amount);
+                tree.add_usage(&mut draft, node, col, *amount);
             }
         }
     }
@@ -79,25 +80,30 @@ impl<'w> Overlay<'w> {
         self.free_place(row);
         let Some(held) = world.row(row).and_then(|row| row.held.as_deref()) else { return };
         let Some((tree_ix, node, tree)) = world.tree_of(held.queue) else { return };
-        let plane = self.plane_mut(tree_ix);
-        for (fr, amount) in &held.usage {
-            if let Some(col) = tree.column(*fr) {
-                tree.remove_usage(plane, node, col, *amount);
-            }
+        let mut draft = Draft { below: tree.now(), changes: self.changes.entry(tree_ix).or_default() };
+        tree.remove_all(&mut draft, node, &held.usage);
+    }
+
+    /// The quota that a workload holds, taken out in `changes` on top of this.
+    pub(crate) fn without(&self, tree_ix: u32, row: RowIx, changes: &mut Changes) {
+        let Some(held) = self.world.row(row).and_then(|row| row.held.as_deref()) else { return };
+        let Some((its_tree, node, tree)) = self.world.tree_of(held.queue) else { return };
+        if its_tree == tree_ix {
+            tree.remove_all(&mut Draft { below: self.plane(tree_ix), changes }, node, &held.usage);
         }
     }
 
     /// Frees the topology domains that a workload holds.
     pub(crate) fn free_place(&mut self, row: RowIx) {
-        for held in self.world.places_held(row) {
-            self.what_if.free(&self.world.placing, held);
-        }
+        let mut room = std::mem::take(&mut self.what_if);
+        self.free_place_in(&mut room, row);
+        self.what_if = room;
     }
 
-    /// Takes them again.
-    pub(crate) fn retake_place(&mut self, row: RowIx) {
+    /// Frees the topology domains that a workload holds in a what-if of its own.
+    pub(crate) fn free_place_in(&self, room: &mut WhatIf, row: RowIx) {
         for held in self.world.places_held(row) {
-            self.what_if.take(&self.world.placing, held);
+            room.free(&self.world.placing, held);
         }
     }
 

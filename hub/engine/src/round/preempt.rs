@@ -1,22 +1,25 @@
-//! Finds victims [P-1]…[P-6]: a what-if on a copied usage plane, dropped to forget.
+//! Finds victims [P-1]…[P-6]. Candidates are looked at in the order in which they are taken, queue by queue, until
+//! enough are found.
 
-use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::cell::OnceCell;
 
-use fairlead_model::{Amount, Millis, Uid};
-
+use super::Round;
 use super::assign::Assigner;
 use super::entry::{Assignment, Grade, Means, Mode, Target};
 use super::overlay::Overlay;
-use super::{Round, share};
 use crate::fact::{Preemption, Presence, VictimPolicy};
-use crate::names::{CqIx, FrIx, RowIx, at};
-use crate::quota::{Col, NodeIx, Plane, Tree};
+use crate::names::{CqIx, FrIx, at};
+use crate::quota::plane::{Changes, Draft, Plane};
+use crate::quota::{Col, NodeIx, Tree};
 use crate::world::World;
+use crate::world::holders::{Marks, Rank};
 use crate::world::rows::{Held, Row, order_time};
 
+mod board;
 mod classical;
 mod fair;
+mod lane;
+mod what_if;
 
 /// Who asks for victims, and what for.
 #[derive(Debug)]
@@ -25,47 +28,26 @@ pub(crate) struct Ask<'r, 'w> {
     pub(crate) row: &'w Row,
     pub(crate) queue: CqIx,
     pub(crate) rules: Preemption,
+    pub(crate) tree_ix: u32,
     pub(crate) tree: &'w Tree,
     pub(crate) node: NodeIx,
     /// What it would be charged.
     pub(crate) usage: Vec<(Col, i64)>,
     /// The flavor-resources that need preemption.
-    pub(crate) contested: BTreeSet<Col>,
+    pub(crate) contested: Vec<Col>,
     /// The same as ordinals of the world.
-    pub(crate) contested_frs: BTreeSet<FrIx>,
-    /// A number that stands for what it would be charged.
-    pub(crate) purpose: u64,
+    pub(crate) contested_frs: Vec<FrIx>,
+    /// The same as marks, and whether those tell one from another.
+    marks: Marks,
+    marks_tell: bool,
+    /// A number that stands for what it would be charged, once it is needed.
+    purpose: OnceCell<u64>,
     /// The state to start from.
     pub(crate) state: &'r Overlay<'w>,
     /// Workloads that were evicted for the same preemptor in vain are left alone.
     pub(crate) settling: bool,
     /// The assignment whose topology placement must succeed too; none when only quota counts.
     pub(crate) placing: Option<&'r Assignment>,
-}
-
-/// A workload that may be preempted, with what it is ordered by [P-2]. The fields are the policy, in order.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct VictimKey {
-    /// Those on their way out come first: they cost nothing more.
-    not_evicted: bool,
-    /// Other queues before the preemptor's own.
-    own_queue: bool,
-    /// LocalQueues that used more come first, where that counts.
-    local_use: Reverse<share::Use>,
-    /// Lower priorities first.
-    priority: i64,
-    /// Later reservations first.
-    reserved: Reverse<Millis>,
-    /// The last tie.
-    uid: Uid,
-}
-
-/// A what-if of removals.
-#[derive(Clone, Debug)]
-pub(crate) struct WhatIf<'r, 'w> {
-    pub(crate) ask: &'r Ask<'r, 'w>,
-    pub(crate) plane: Plane,
-    pub(crate) gone: Overlay<'w>,
 }
 
 impl<'w> Round<'w> {
@@ -76,22 +58,23 @@ impl<'w> Round<'w> {
         (fr, col): (FrIx, Col),
         value: i64,
     ) -> Grade {
-        let level = |plane: &[i64]| assigner.tree.borrow_level(plane, assigner.node, col, value).0;
-        let ask = self.ask(assigner, vec![(col, value)], BTreeSet::from([fr]), None);
+        let below = assigner.state.plane(assigner.tree_ix);
+        let level = |plane: Plane<'_>| assigner.tree.borrow_level(plane, assigner.node, col, value).0;
+        let ask = self.ask(assigner, vec![(col, value)], vec![fr], None);
         let targets = ask.targets();
         if targets.is_empty() {
-            return Grade {
-                means: Means::NoCandidates,
-                borrow: level(assigner.state.plane(assigner.tree_ix)),
-            };
+            return Grade { means: Means::NoCandidates, borrow: level(below) };
         }
-        let mut after = assigner.state.plane(assigner.tree_ix).to_vec();
+        let mut after = Changes::default();
         let mut within = false;
-        for target in &targets {
-            within |= self.world.row(target.row).and_then(Row::queue) == Some(assigner.queue_ix);
-            remove(self.world, assigner.tree, &mut after, target.row);
+        for held in targets.iter().filter_map(|target| self.world.row(target.row)?.held.as_deref()) {
+            within |= held.queue == assigner.queue_ix;
+            let mut draft = Draft { below, changes: &mut after };
+            let only = |other: FrIx| (other == fr).then_some(col);
+            change(self.world, assigner.tree, &mut draft, (held, false), only);
         }
-        Grade { means: if within { Means::Preempt } else { Means::Reclaim }, borrow: level(&after) }
+        let means = if within { Means::Preempt } else { Means::Reclaim };
+        Grade { means, borrow: level(below.with(&after)) }
     }
 
     /// Victims for an assignment that needs preemption.
@@ -102,14 +85,13 @@ impl<'w> Round<'w> {
         }
         let usage =
             assignment.usage.iter().filter_map(|(fr, amount)| Some((assigner.tree.column(*fr)?, *amount)));
-        let mut contested = BTreeSet::new();
-        for pod_set in &assignment.pod_sets {
-            for (resource, choice) in &pod_set.flavors {
-                if choice.mode == Mode::Preempt {
-                    contested.extend(self.world.names.find_fr(choice.flavor, *resource));
-                }
-            }
-        }
+        let choices = assignment.pod_sets.iter().flat_map(|pod_set| &pod_set.flavors);
+        let mut contested: Vec<FrIx> = choices
+            .filter(|(_, choice)| choice.mode == Mode::Preempt)
+            .filter_map(|(resource, choice)| self.world.names.find_fr(choice.flavor, *resource))
+            .collect();
+        contested.sort_unstable();
+        contested.dedup();
         let mut ask = self.ask(assigner, usage.collect(), contested, Some(assignment));
         let targets = ask.targets();
         let in_vain = |target: &Target| {
@@ -129,7 +111,7 @@ impl<'w> Round<'w> {
         &'r self,
         assigner: &Assigner<'r, 'w>,
         usage: Vec<(Col, i64)>,
-        contested_frs: BTreeSet<FrIx>,
+        contested_frs: Vec<FrIx>,
         placing: Option<&'r Assignment>,
     ) -> Ask<'r, 'w> {
         Ask {
@@ -137,12 +119,15 @@ impl<'w> Round<'w> {
             row: assigner.row,
             queue: assigner.queue_ix,
             rules: assigner.queue.fact.as_ref().map(|fact| fact.preemption).unwrap_or_default(),
+            tree_ix: assigner.tree_ix,
             tree: assigner.tree,
             node: assigner.node,
             usage,
             contested: contested_frs.iter().filter_map(|fr| assigner.tree.column(*fr)).collect(),
+            marks: contested_frs.iter().copied().collect(),
+            marks_tell: Marks::are_exact(self.world.names.fr_count()),
             contested_frs,
-            purpose: placing.map_or(0, |assignment| assignment.purpose(&self.world.names)),
+            purpose: OnceCell::new(),
             state: assigner.state,
             settling: false,
             placing,
@@ -150,28 +135,21 @@ impl<'w> Round<'w> {
     }
 }
 
-/// Takes what a workload holds out of a plane of its tree.
-pub(crate) fn remove(world: &World, tree: &Tree, plane: &mut Plane, row: RowIx) {
-    change(world, tree, plane, row, Tree::remove_usage);
-}
-
-/// Puts it back.
-pub(crate) fn restore(world: &World, tree: &Tree, plane: &mut Plane, row: RowIx) {
-    change(world, tree, plane, row, Tree::add_usage);
-}
-
+/// Charges what a workload holds to a plane of its tree, or takes it back; flavor-resources without a column are left
+/// out.
 fn change(
     world: &World,
     tree: &Tree,
-    plane: &mut Plane,
-    row: RowIx,
-    apply: fn(&Tree, &mut [i64], NodeIx, Col, i64),
+    draft: &mut Draft<'_>,
+    (held, add): (&Held, bool),
+    column: impl Fn(FrIx) -> Option<Col>,
 ) {
-    let Some(held) = world.row(row).and_then(|row| row.held.as_deref()) else { return };
-    let Some((_, node)) = world.forest.place.get(&held.queue) else { return };
+    let Some((_, node)) = world.forest.place(held.queue) else { return };
     for (fr, amount) in &held.usage {
-        if let Some(col) = tree.column(*fr) {
-            apply(tree, plane, *node, col, *amount);
+        match column(*fr) {
+            Some(col) if add => tree.add_usage(draft, node, col, *amount),
+            Some(col) => tree.remove_usage(draft, node, col, *amount),
+            None => {}
         }
     }
 }
@@ -189,31 +167,68 @@ impl<'r, 'w> Ask<'r, 'w> {
         }
     }
 
-    fn plane(&self) -> Plane {
-        let tree = self.world().forest.place.get(&self.queue).map_or(0, |(tree, _)| *tree);
-        self.state.plane(tree).to_vec()
+    /// Usage before anything is taken.
+    fn plane(&self) -> Plane<'r> {
+        self.state.plane(self.tree_ix)
     }
 
-    /// Whether a workload may be a victim under a policy [P-1].
-    fn may_preempt(&self, victim: &Row, policy: VictimPolicy) -> bool {
-        let Some(held) = victim.held.as_deref() else { return false };
-        if !held.usage.iter().any(|(fr, amount)| *amount > 0 && self.contested_frs.contains(fr)) {
+    /// The column in which a search sees a flavor-resource. Shares depend on all of them, classical preemption only on
+    /// those that are asked for.
+    fn column(&self, fr: FrIx) -> Option<Col> {
+        let col = self.tree.column(fr)?;
+        let seen = self.round.policy.fair_sharing.is_some()
+            || self.contested.contains(&col)
+            || self.usage.iter().any(|(asked, _)| *asked == col);
+        seen.then_some(col)
+    }
+
+    /// Children of a node that may use more than their quota of something.
+    fn may_borrow(&self, node: NodeIx) -> Vec<NodeIx> {
+        if self.plane().is_unchanged() {
+            return self.tree.borrowers(node).collect();
+        }
+        self.tree.node(node).map(|node| node.children.clone()).unwrap_or_default()
+    }
+
+    /// Whether a priority protects from being preempted under a policy, whatever else is the case.
+    fn protects(&self, policy: VictimPolicy, priority: i64) -> bool {
+        match policy {
+            VictimPolicy::Never => true,
+            VictimPolicy::Any => false,
+            VictimPolicy::LowerPriority => priority >= self.row.fact.priority,
+            VictimPolicy::LowerOrNewerEqualPriority => priority > self.row.fact.priority,
+        }
+    }
+
+    /// Whether a workload may be a victim under a policy [P-1]. Its row is only looked up where its rank does not tell.
+    fn may_preempt(&self, rank: &Rank, policy: VictimPolicy) -> bool {
+        if self.protects(policy, rank.priority) || !rank.holds.may_meet(self.marks) {
             return false;
         }
-        let reachable = held.reservation.spoke.as_ref().is_none_or(|spoke| {
+        let equal =
+            policy == VictimPolicy::LowerOrNewerEqualPriority && rank.priority == self.row.fact.priority;
+        if self.marks_tell && !equal && !rank.on_spoke && !self.settling {
+            return true;
+        }
+        let Some(victim) = self.world().row(rank.row) else { return false };
+        let Some(held) = victim.held.as_deref() else { return false };
+        let older = || order_time(&self.row.fact) >= order_time(&victim.fact);
+        self.holds_contested(held)
+            && self.is_reachable(held)
+            && !(equal && older())
+            && !(self.settling && self.was_in_vain(victim, held))
+    }
+
+    fn holds_contested(&self, held: &Held) -> bool {
+        held.usage.iter().any(|(fr, amount)| *amount > 0 && self.contested_frs.contains(fr))
+    }
+
+    /// Whether a workload is where it can be told to go.
+    fn is_reachable(&self, held: &Held) -> bool {
+        held.reservation.spoke.as_ref().is_none_or(|spoke| {
             let cluster = self.world().clusters.get(spoke).and_then(|row| row.fact.as_ref());
             cluster.is_some_and(|cluster| cluster.presence == Presence::Fresh)
-        });
-        let (mine, theirs) = (self.row.fact.priority, victim.fact.priority);
-        let allowed = match policy {
-            VictimPolicy::Never => false,
-            VictimPolicy::Any => true,
-            VictimPolicy::LowerPriority => theirs < mine,
-            VictimPolicy::LowerOrNewerEqualPriority => {
-                theirs < mine || (theirs == mine && order_time(&self.row.fact) < order_time(&victim.fact))
-            }
-        };
-        reachable && allowed && !(self.settling && self.was_in_vain(victim, held))
+        })
     }
 
     /// Whether this workload was evicted for this preemptor before, got its quota back, and everything is as it was
@@ -223,14 +238,18 @@ impl<'r, 'w> Ask<'r, 'w> {
         if held.evicted || victim.made_way.is_empty() {
             return false;
         }
-        let state = self.world().state_of(held.queue);
         let mut before = victim.made_way.iter();
         let again = before.any(|earlier| {
             earlier.preemptor == self.row.fact.uid
-                && earlier.purpose == self.purpose
-                && earlier.state == state
+                && earlier.purpose == self.purpose()
+                && earlier.state == self.world().state_of(held.queue)
         });
         again && !self.takes_turns(victim, held)
+    }
+
+    fn purpose(&self) -> u64 {
+        let names = &self.world().names;
+        *self.purpose.get_or_init(|| self.placing.map_or(0, |assignment| assignment.purpose(names)))
     }
 
     fn takes_turns(&self, victim: &Row, held: &Held) -> bool {
@@ -241,106 +260,13 @@ impl<'r, 'w> Ask<'r, 'w> {
             != (&self.row.fact.key.namespace, &self.row.fact.queue)
     }
 
-    /// Workloads of a queue that may be preempted under a policy.
-    fn candidates_in(&self, queue: CqIx, policy: VictimPolicy) -> Vec<RowIx> {
-        if policy == VictimPolicy::Never {
-            return Vec::new();
-        }
-        let held = self.world().queue(queue).map(|queue| &queue.held);
-        let there = |ix: &RowIx| !self.state.is_gone(*ix);
-        let may =
-            |ix: &RowIx| there(ix) && self.world().row(*ix).is_some_and(|row| self.may_preempt(row, policy));
-        held.into_iter().flatten().copied().filter(may).collect()
-    }
-
-    /// Sorts victims by [P-2].
-    fn sort(&self, victims: &mut [RowIx]) {
-        victims.sort_by_cached_key(|ix| self.key(*ix));
-    }
-
-    fn key(&self, ix: RowIx) -> Option<VictimKey> {
-        let row = self.world().row(ix)?;
-        let held = row.held.as_deref()?;
-        let own_queue = held.queue == self.queue;
-        let queue = self.world().queue(held.queue).filter(|_| own_queue);
-        let local_use = queue.map(|queue| self.round.local_use(queue, row)).unwrap_or_default();
-        Some(VictimKey {
-            not_evicted: !held.evicted,
-            own_queue,
-            local_use: Reverse(local_use),
-            priority: row.fact.priority,
-            reserved: Reverse(held.at),
-            uid: row.fact.uid.clone(),
-        })
-    }
-
-    fn is_evicted(&self, ix: RowIx) -> bool {
-        self.world().row(ix).and_then(|row| row.held.as_deref()).is_some_and(|held| held.evicted)
-    }
-
-    fn node_of(&self, ix: RowIx) -> Option<NodeIx> {
-        let held = self.world().row(ix)?.held.as_deref()?;
-        self.world().forest.place.get(&held.queue).map(|(_, node)| *node)
-    }
-
     /// Whether a node uses no more than its own quota in every contested flavor-resource.
-    fn within_quota(&self, plane: &[i64], node: NodeIx) -> bool {
+    fn within_quota(&self, plane: Plane<'_>, node: NodeIx) -> bool {
         self.contested.iter().all(|col| !self.tree.borrowing_with(plane, node, *col, 0))
     }
 
     /// The queue at a node.
     fn queue_at(&self, node: NodeIx) -> Option<CqIx> {
         self.tree.nodes.get(at(node)).and_then(|node| node.queue)
-    }
-}
-
-impl<'r, 'w> WhatIf<'r, 'w> {
-    fn new(ask: &'r Ask<'r, 'w>) -> Self {
-        Self { ask, plane: ask.plane(), gone: ask.state.clone() }
-    }
-
-    fn remove(&mut self, row: RowIx) {
-        remove(self.ask.world(), self.ask.tree, &mut self.plane, row);
-        self.gone.free_place(row);
-    }
-
-    fn restore(&mut self, row: RowIx) {
-        restore(self.ask.world(), self.ask.tree, &mut self.plane, row);
-        self.gone.retake_place(row);
-    }
-
-    /// Charges, or takes back, what the preemptor asks for.
-    fn charge_preemptor(&mut self, add: bool) {
-        for (col, amount) in &self.ask.usage {
-            let apply = if add { Tree::add_usage } else { Tree::remove_usage };
-            apply(self.ask.tree, &mut self.plane, self.ask.node, *col, *amount);
-        }
-    }
-
-    /// Whether the preemptor fits now.
-    fn fits(&self, may_borrow: bool) -> bool {
-        let ask = self.ask;
-        let quota = ask.usage.iter().all(|(col, amount)| {
-            let borrows = !may_borrow && ask.tree.borrowing_with(&self.plane, ask.node, *col, *amount);
-            let available = ask.tree.available(&self.plane, ask.node, *col).max(Amount::ZERO);
-            !borrows && Amount::Finite(*amount) <= available
-        });
-        quota && ask.placing.is_none_or(|assignment| ask.round.places(&self.gone, ask.row, assignment))
-    }
-
-    /// Puts victims back, from the second to last to the first, where the preemptor fits all the same [P-4].
-    fn minimise(&mut self, mut targets: Vec<Target>, may_borrow: bool) -> Vec<Target> {
-        let Some(mut ix) = targets.len().checked_sub(1) else { return targets };
-        while let Some(previous) = ix.checked_sub(1) {
-            ix = previous;
-            let Some(target) = targets.get(ix).copied() else { continue };
-            self.restore(target.row);
-            if self.fits(may_borrow) {
-                targets.swap_remove(ix);
-            } else {
-                self.remove(target.row);
-            }
-        }
-        targets
     }
 }

@@ -1,5 +1,6 @@
 //! Handles the entries of a round one after the other [S-4], [S-5].
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -17,6 +18,7 @@ use crate::fact::{PodSetAssignment, VictimPolicy};
 use crate::memory::{Requeue, Scan, Way};
 use crate::names::RowIx;
 use crate::plan::{Admission, Head, Outcome, Preempted};
+use crate::quota::plane::Changes;
 use crate::world::clusters::{flavor_constraints, flavors_of, with_pod};
 use crate::world::rows::{Queue, Row};
 
@@ -24,6 +26,8 @@ use crate::world::rows::{Queue, Row};
 struct Progress<'r, 'w> {
     round: &'r Round<'w>,
     state: Overlay<'w>,
+    /// The state once the victims chosen so far are gone; none before there are any.
+    after: Option<Overlay<'w>>,
     /// Victims of the entries handled so far.
     gone: BTreeSet<RowIx>,
     plan: &'r mut Plan,
@@ -33,7 +37,7 @@ struct Progress<'r, 'w> {
 /// Handles the entries in their order; true when anything changed.
 pub(crate) fn process(round: &Round<'_>, mut line: Line, plan: &mut Plan) -> bool {
     let state = Overlay::new(round.world);
-    let mut progress = Progress { round, state, gone: BTreeSet::new(), plan, acted: false };
+    let mut progress = Progress { round, state, after: None, gone: BTreeSet::new(), plan, acted: false };
     while let Some(entry) = line.pop(round, &progress.state) {
         progress.handle(entry);
     }
@@ -86,19 +90,10 @@ impl<'w> Progress<'_, 'w> {
             return;
         }
         let overlaps = entry.targets.iter().any(|target| self.gone.contains(&target.row));
-        let displaced = || {
-            let after = self.after(entry);
-            self.has_quota(&after, entry) && !self.has_place(&after, entry, row)
-        };
-        if !overlaps && !displaced() {
+        if !overlaps && (self.has_place(entry, row) || !self.has_quota(entry)) {
             return;
         }
-        let mut state = self.state.clone();
-        if overlaps {
-            for victim in &self.gone {
-                state.remove_held(*victim);
-            }
-        }
+        let state = if overlaps { self.after() } else { Cow::Borrowed(&self.state) };
         let Some(assigner) = self.round.assigner(&state, entry.row) else { return };
         let again = Assigner { scan: None, nominated: Some(&entry.assignment), ..assigner };
         let (mut assignment, targets) = self.round.best_assignment(&again);
@@ -108,28 +103,46 @@ impl<'w> Progress<'_, 'w> {
     }
 
     fn charge(&mut self, entry: &Entry, row: &Row) {
-        if entry.second_pass {
-            self.state.free_place(entry.row);
-        } else {
-            self.state.charge(entry.tree, entry.node, &entry.assignment.usage);
+        let round = self.round;
+        for state in self.states() {
+            if entry.second_pass {
+                state.free_place(entry.row);
+            } else {
+                state.charge(entry.tree, entry.node, &entry.assignment.usage);
+            }
+            round.take_place(state, row, &entry.assignment);
         }
-        self.round.take_place(&mut self.state, row, &entry.assignment);
     }
 
-    /// The state once the victims chosen so far, and an entry's own, are gone.
-    fn after(&self, entry: &Entry) -> Overlay<'w> {
-        let mut after = self.state.clone();
-        for victim in self.gone.iter().copied().chain(entry.targets.iter().map(|target| target.row)) {
-            if !after.is_gone(victim) {
-                after.remove_held(victim);
+    /// The state, and what it comes to once the victims are gone: what is charged is charged to both.
+    fn states(&mut self) -> impl Iterator<Item = &mut Overlay<'w>> {
+        std::iter::once(&mut self.state).chain(self.after.as_mut())
+    }
+
+    /// The state once the victims chosen so far are gone.
+    fn after(&self) -> Cow<'_, Overlay<'w>> {
+        match &self.after {
+            None => Cow::Borrowed(&self.state),
+            Some(after) if !after.depends_on_order() && !self.state.depends_on_order() => {
+                Cow::Borrowed(after)
+            }
+            Some(_) => {
+                let mut after = self.state.clone();
+                self.gone.iter().for_each(|victim| after.remove_held(*victim));
+                Cow::Owned(after)
             }
         }
-        after
     }
 
-    fn has_quota(&self, after: &Overlay<'w>, entry: &Entry) -> bool {
+    /// Whether an entry has quota once the victims chosen so far and its own are gone.
+    fn has_quota(&self, entry: &Entry) -> bool {
         let Some(tree) = self.state.tree(entry.tree) else { return false };
-        let plane = after.plane(entry.tree);
+        let after = self.after();
+        let mut own = Changes::default();
+        for target in &entry.targets {
+            after.without(entry.tree, target.row, &mut own);
+        }
+        let plane = after.plane(entry.tree).with(&own);
         entry.second_pass
             || entry.assignment.usage.iter().all(|(fr, amount)| {
                 let available = tree.column(*fr).map(|col| tree.available(plane, entry.node, col));
@@ -137,21 +150,27 @@ impl<'w> Progress<'_, 'w> {
             })
     }
 
-    fn has_place(&self, after: &Overlay<'w>, entry: &Entry, row: &Row) -> bool {
-        self.round.place_is_free(after, row, &entry.assignment) && self.has_room(entry)
+    /// Whether an entry has its place once the victims chosen so far and its own are gone.
+    fn has_place(&self, entry: &Entry, row: &Row) -> bool {
+        if !self.has_room(entry) {
+            return false;
+        }
+        if !Round::asks_for_places(&entry.assignment) {
+            return true;
+        }
+        let mut after = self.after().what_if.clone();
+        // What it holds already is not in its own way.
+        let own = entry.second_pass.then_some(entry.row);
+        for freed in entry.targets.iter().map(|target| target.row).chain(own) {
+            self.state.free_place_in(&mut after, freed);
+        }
+        self.round.place_is_free(&after, row, &entry.assignment)
     }
 
     /// Whether an entry fits once the victims chosen so far and its own are gone, and nobody else claims its victims.
     fn still_fits(&self, entry: &Entry, row: &Row) -> bool {
-        if entry.targets.iter().any(|target| self.gone.contains(&target.row)) {
-            return false;
-        }
-        let mut after = self.after(entry);
-        if entry.second_pass {
-            // What it holds already is not in its own way.
-            after.free_place(entry.row);
-        }
-        self.has_quota(&after, entry) && self.has_place(&after, entry, row)
+        let claimed = entry.targets.iter().any(|target| self.gone.contains(&target.row));
+        !claimed && self.has_quota(entry) && self.has_place(entry, row)
     }
 
     /// Whether the chosen spoke still has room.
@@ -179,7 +198,7 @@ impl<'w> Progress<'_, 'w> {
         for (fr, amount) in &entry.assignment.usage {
             let Some(col) = tree.column(*fr) else { continue };
             let cell = tree.cell(entry.node, col);
-            let used = tree.used(self.state.plane(entry.tree), entry.node, col);
+            let used = self.state.plane(entry.tree).used(entry.node, col);
             let ceiling = if entry.assignment.borrow > 0 {
                 cell.borrowing.map(|limit| cell.nominal.plus(limit))
             } else {
@@ -192,13 +211,19 @@ impl<'w> Progress<'_, 'w> {
             };
             held_back.insert(*fr, amount);
         }
-        self.state.charge(entry.tree, entry.node, &held_back);
-        self.round.take_place(&mut self.state, row, &entry.assignment);
+        let round = self.round;
+        for state in self.states() {
+            state.charge(entry.tree, entry.node, &held_back);
+            round.take_place(state, row, &entry.assignment);
+        }
     }
 
     fn preempt(&mut self, entry: &Entry, row: &Row) {
         for target in &entry.targets {
-            self.gone.insert(target.row);
+            if self.gone.insert(target.row) {
+                let state = &self.state;
+                self.after.get_or_insert_with(|| state.clone()).remove_held(target.row);
+            }
             let Some(victim) = self.round.world.row(target.row) else { continue };
             let Some(held) = victim.held.as_deref() else { continue };
             if held.evicted {

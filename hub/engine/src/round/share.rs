@@ -1,11 +1,11 @@
 //! Dominant resource shares [P-5] as exact ratios, and LocalQueue use [P-9].
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
 
 use super::double::Double;
-use crate::names::{Interned, ResIx, next};
+use crate::names::at;
 use crate::policy::ShareRule;
+use crate::quota::plane::Plane;
 use crate::quota::{Col, NodeIx, Tree};
 
 /// One billion: the denominator of weights.
@@ -29,28 +29,20 @@ pub(crate) struct Share {
 }
 
 impl Share {
-    /// The share of a node with `extra` more usage charged to it; zero for a root.
-    pub(crate) fn of(tree: &Tree, names: &Interned, plane: &[i64], node: NodeIx) -> Self {
+    /// The share of a node; zero for a root.
+    pub(crate) fn of(tree: &Tree, plane: Plane<'_>, node: NodeIx) -> Self {
         let nothing = Self { borrowed: 0, lendable: 1, weight: BILLION, borrows: false };
         let (Some(parent), Some(at_node)) = (tree.parent(node), tree.node(node)) else { return nothing };
-        let weight = u128::try_from(at_node.weight.0).unwrap_or(0);
-        let mut borrowed: BTreeMap<ResIx, u128> = BTreeMap::new();
-        for (position, fr) in tree.columns.iter().enumerate() {
-            let col: Col = next(position);
-            let (_, resource) = names.pair(*fr);
-            let used = i128::from(tree.used(plane, node, col));
-            let over = used.saturating_sub(i128::from(tree.cell(node, col).subtree.saturated())).max(0);
-            if over > 0 {
-                let sum = borrowed.entry(resource).or_insert(0);
-                *sum = sum.saturating_add(over.unsigned_abs());
-            }
-        }
-        let mut share = Self { weight, borrows: !borrowed.is_empty(), ..nothing };
-        for (resource, amount) in borrowed {
-            let lendable = lendable(tree, names, parent, resource);
-            if lendable > 0 && amount.saturating_mul(share.lendable) > share.borrowed.saturating_mul(lendable)
-            {
-                (share.borrowed, share.lendable) = (amount, lendable);
+        let mut share = Self { weight: u128::try_from(at_node.weight.0).unwrap_or(0), ..nothing };
+        let (row, limits) = (plane.row(node), tree.limits(node));
+        let value = |row: &[i64], col: Col| i128::from(row.get(at(col)).copied().unwrap_or(0));
+        for (cols, lendable) in tree.lendable(parent) {
+            let over = |col: &Col| value(row, *col).saturating_sub(value(limits, *col)).max(0).unsigned_abs();
+            let borrowed = cols.iter().map(over).fold(0, u128::saturating_add);
+            share.borrows |= borrowed > 0;
+            let is_higher = borrowed.saturating_mul(share.lendable) > share.borrowed.saturating_mul(lendable);
+            if lendable > 0 && is_higher {
+                (share.borrowed, share.lendable) = (borrowed, lendable);
             }
         }
         share
@@ -82,16 +74,15 @@ impl Share {
             (true, false) => Ordering::Greater,
             (false, true) => Ordering::Less,
             (true, true) => {
-                product([self.borrowed, other.lendable, 1]).cmp(&product([other.borrowed, self.lendable, 1]))
+                by_product([self.borrowed, other.lendable, 1], [other.borrowed, self.lendable, 1])
             }
             (false, false) if self.borrowed == 0 || other.borrowed == 0 => {
                 self.borrowed.min(1).cmp(&other.borrowed.min(1))
             }
-            (false, false) => product([self.borrowed, other.lendable, other.weight]).cmp(&product([
-                other.borrowed,
-                self.lendable,
-                self.weight,
-            ])),
+            (false, false) => by_product(
+                [self.borrowed, other.lendable, other.weight],
+                [other.borrowed, self.lendable, self.weight],
+            ),
         }
     }
 
@@ -110,16 +101,13 @@ impl Share {
     }
 }
 
-/// What could be lent below a node, over all flavors of a resource.
-fn lendable(tree: &Tree, names: &Interned, parent: NodeIx, resource: ResIx) -> u128 {
-    let mut sum: u128 = 0;
-    for (position, fr) in tree.columns.iter().enumerate() {
-        if names.pair(*fr).1 == resource {
-            let potential = tree.cell(parent, next(position)).potential.saturated().max(0);
-            sum = sum.saturating_add(u128::from(potential.unsigned_abs()));
-        }
+/// Compares the products of three numbers each.
+fn by_product(a: [u128; 3], b: [u128; 3]) -> Ordering {
+    let small = |[x, y, z]: [u128; 3]| x.checked_mul(y)?.checked_mul(z);
+    match (small(a), small(b)) {
+        (Some(a), Some(b)) => a.cmp(&b),
+        _ => product(a).cmp(&product(b)),
     }
-    sum
 }
 
 /// The product of three numbers as limbs, the most significant first, so that it cannot overflow and compares as a

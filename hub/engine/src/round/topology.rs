@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fairlead_fit::topology::{Held, Level, Options, Request};
+use fairlead_fit::topology::{Held, Level, Options, Request, WhatIf};
 use fairlead_model::Reason;
 
 use super::Round;
@@ -203,16 +203,21 @@ impl<'w> Round<'w> {
     }
 
     /// Whether the topology placement of an assignment succeeds in a state.
-    pub(crate) fn places(&self, state: &Overlay<'w>, row: &Row, assignment: &Assignment) -> bool {
+    pub(crate) fn places(&self, state: &WhatIf, row: &Row, assignment: &Assignment) -> bool {
         let (_, requests) = self.requests(row, assignment);
-        requests.is_empty() || self.world.placing.place(&state.what_if, &requests, Options::default()).is_ok()
+        requests.is_empty() || self.world.placing.place(state, &requests, Options::default()).is_ok()
+    }
+
+    /// Whether an assignment takes places at all.
+    pub(crate) fn asks_for_places(assignment: &Assignment) -> bool {
+        assignment.pod_sets.iter().any(|choice| choice.placed_in.is_some())
     }
 
     /// Whether the places that were found for an assignment are still free, all together (a second look at each pod
     /// set alone would over-commit nodes that two of them share).
-    pub(crate) fn place_is_free(&self, state: &Overlay<'w>, row: &Row, assignment: &Assignment) -> bool {
+    pub(crate) fn place_is_free(&self, state: &WhatIf, row: &Row, assignment: &Assignment) -> bool {
         let held = self.held(row, assignment);
-        held.is_empty() || state.what_if.fits(&self.world.placing, &held)
+        held.is_empty() || state.fits(&self.world.placing, &held)
     }
 
     /// Takes the places that were found for an assignment.

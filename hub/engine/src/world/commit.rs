@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::fact::{Eviction, EvictionCause, Reservation};
 use crate::memory::{Requeue, Way};
-use crate::names::{CqIx, RowIx};
+use crate::names::{CqIx, RowIx, at};
 use crate::{Admission, Plan, Preempted};
 
 use super::World;
@@ -70,14 +70,20 @@ impl World {
 
     fn mark_evicted(&mut self, plan: &Plan, eviction: &Preempted) {
         let Some(ix) = self.by_uid.get(&eviction.uid).copied() else { return };
-        let Some(row) = self.row_mut(ix) else { return };
-        if let Some(held) = row.held.as_mut() {
+        let Some(row) = self.rows.get_mut(at(ix)).and_then(Option::as_mut) else { return };
+        let Some(mut held) = row.held.take() else { return };
+        let queue = self.queues.get_mut(at(held.queue));
+        // Its place among those that hold quota changes with it.
+        if let Some(queue) = queue {
+            queue.held.remove(ix, row, &held);
             held.evicted = true;
             let mut fact = (*row.fact).clone();
             fact.evicted = Some(Eviction { cause: EvictionCause::Preempted, at: plan.at });
             row.fact = fact.into();
-            row.assumed = true;
+            queue.held.insert(ix, row, &held);
         }
+        row.held = Some(held);
+        row.assumed = true;
     }
 
     fn requeue(&mut self, requeue: &Requeue) {

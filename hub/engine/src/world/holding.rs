@@ -43,8 +43,9 @@ impl World {
         }
         self.charge_all(queue, &held.usage, true);
         let spoke = held.reservation.spoke.clone();
+        self.negative = self.negative.saturating_add(u32::from(held.is_negative()));
         if let Some(queue) = self.queue_mut(queue) {
-            queue.held.insert(ix);
+            queue.held.insert(ix, &row, &held);
             queue.holdings = queue.holdings.wrapping_add(held.print(&row.fact.uid));
             queue.generation = queue.generation.saturating_add(1);
         }
@@ -68,8 +69,11 @@ impl World {
             let row = row.clone();
             self.hold_places(&row, &held, false);
         }
-        if let Some(queue) = self.queue_mut(held.queue) {
-            queue.held.remove(&ix);
+        self.negative = self.negative.saturating_sub(u32::from(held.is_negative()));
+        if let (Some(row), Some(queue)) =
+            (self.rows.get(at(ix)).and_then(Option::as_ref), self.queues.get_mut(at(held.queue)))
+        {
+            queue.held.remove(ix, row, &held);
             queue.holdings = queue.holdings.wrapping_sub(print);
             queue.generation = queue.generation.saturating_add(1);
         }
@@ -80,7 +84,7 @@ impl World {
     }
 
     fn charge_all(&mut self, queue: CqIx, usage: &[(FrIx, i64)], add: bool) {
-        let stands = self.forest.place.get(&queue).copied();
+        let stands = self.forest.place(queue);
         for (fr, amount) in usage {
             if let Some(queue) = self.queue_mut(queue) {
                 queue.charge(*fr, if add { *amount } else { amount.saturating_neg() });
@@ -92,13 +96,7 @@ impl World {
                 self.stale = true;
                 continue;
             };
-            let mut plane = std::mem::take(&mut tree.usage);
-            if add {
-                tree.add_usage(&mut plane, node, col, *amount);
-            } else {
-                tree.remove_usage(&mut plane, node, col, *amount);
-            }
-            tree.usage = plane;
+            tree.charge(node, col, (*amount, add));
         }
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use fairlead_model::{Millis, Reason, SpokeId, Uid};
 
+use super::holders::Holders;
 use crate::fact::{
     ClusterQueue, EvictionCause, PodSet, PodSetAssignment, QueueingStrategy, Reservation, TopologyAssignment,
     Workload,
@@ -174,7 +175,7 @@ pub(crate) struct Queue {
     pub(crate) parked: BTreeSet<(OrderKey, RowIx)>,
     /// Classes that cannot be admitted until something changes.
     pub(crate) failed_classes: BTreeSet<u32>,
-    pub(crate) held: BTreeSet<RowIx>,
+    pub(crate) held: Holders,
     pub(crate) usage: BTreeMap<FrIx, i64>,
     /// Counts changes of the quota of its tree [T-8].
     pub(crate) generation: u64,
@@ -193,6 +194,11 @@ pub(crate) fn print(text: &str, amounts: impl Iterator<Item = (FrIx, i64)>) -> u
 }
 
 impl Held {
+    /// Whether it holds a negative amount of something.
+    pub(crate) fn is_negative(&self) -> bool {
+        self.usage.iter().any(|(_, amount)| *amount < 0)
+    }
+
     /// A number that stands for who holds what here.
     pub(crate) fn print(&self, uid: &Uid) -> u64 {
         print(uid.as_str(), self.usage.iter().copied())
@@ -211,7 +217,7 @@ impl Queue {
             heap: BTreeSet::new(),
             parked: BTreeSet::new(),
             failed_classes: BTreeSet::new(),
-            held: BTreeSet::new(),
+            held: Holders::default(),
             usage: BTreeMap::new(),
             generation: 0,
             outside: 0,

@@ -71,7 +71,7 @@ impl World {
     fn usage_of(&self, tree: &Tree, node: NodeIx) -> BTreeMap<Arc<str>, BTreeMap<ResourceName, (i64, i64)>> {
         let mut by_flavor: BTreeMap<Arc<str>, BTreeMap<ResourceName, (i64, i64)>> = BTreeMap::new();
         for (col, fr) in (0_u32..).zip(&tree.columns) {
-            let total = tree.used(&tree.usage, node, col);
+            let total = tree.now().used(node, col);
             let over = total.saturating_sub(tree.cell(node, col).nominal.saturated()).max(0);
             let borrowed = if tree.parent(node).is_some() { over } else { 0 };
             let (flavor, resource) = self.names.pair(*fr);
@@ -95,7 +95,7 @@ impl World {
         let mut shares = Vec::new();
         for tree in &self.forest.trees {
             for (ix, node) in (0_u32..).zip(&tree.nodes) {
-                let share = Share::of(tree, &self.names, &tree.usage, ix);
+                let share = Share::of(tree, tree.now(), ix);
                 shares.push((node.queue.is_none(), Arc::clone(&node.name), share.published()));
             }
         }

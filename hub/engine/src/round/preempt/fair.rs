@@ -1,45 +1,56 @@
 //! Preemption under fair sharing [P-6].
 
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Ask, WhatIf};
-use crate::fact::{PreemptionCause, VictimPolicy};
-use crate::names::RowIx;
+use super::Ask;
+use super::board::{Board, Head, Standing};
+use super::lane::Lane;
+use super::what_if::WhatIf;
+use crate::fact::PreemptionCause;
 use crate::policy::FairStrategy;
+use crate::quota::plane::{Changes, Plane};
 use crate::quota::{NodeIx, Tree};
 use crate::round::entry::Target;
 use crate::round::share::Share;
+use crate::world::holders::Rank;
 
-/// The best child found so far.
-type Best = Option<(NodeIx, Share)>;
+/// What is left to take from a queue.
+struct Stock<'w> {
+    head: Option<Head<'w>>,
+    /// What comes behind; none when only the head counts.
+    rest: Option<Lane<'w>>,
+}
 
-/// Candidates by queue, and which parts of the tree are done with.
+/// A search for victims: parts of the tree are looked at when it comes to them.
 struct Search<'r, 'w> {
     what_if: WhatIf<'r, 'w>,
-    candidates: BTreeMap<NodeIx, VecDeque<RowIx>>,
+    /// Queues that were looked at.
+    stocks: BTreeMap<NodeIx, Stock<'w>>,
+    /// Cohorts that were looked at.
+    boards: BTreeMap<NodeIx, Board<'w>>,
+    /// Parts of the tree that are done with.
     pruned: BTreeSet<NodeIx>,
-    /// The preemptor's queue and every cohort above it.
-    path: BTreeSet<NodeIx>,
+    /// The preemptor's queue and every cohort above it, each with the node below it on that path.
+    path: BTreeMap<NodeIx, Option<NodeIx>>,
     targets: Vec<Target>,
+    /// The first candidate of each queue that the first strategy refused.
+    refused: BTreeMap<NodeIx, Head<'w>>,
+    /// Usage with one more workload gone.
+    trial: Changes,
 }
 
 /// The victims; none when preemption does not help.
 pub(super) fn targets(ask: &Ask<'_, '_>, strategies: &[FairStrategy]) -> Vec<Target> {
     let default = [FairStrategy::LessThanOrEqualToFinalShare, FairStrategy::LessThanInitialShare];
     let strategies = if strategies.is_empty() { &default[..] } else { strategies };
-    let mut candidates = find_candidates(ask);
-    if candidates.is_empty() {
-        return Vec::new();
-    }
-    ask.sort(&mut candidates);
-    let mut search = Search::new(ask, &candidates);
+    let mut search = Search::new(ask);
     // Shares are compared with the preemptor counted in.
     search.what_if.charge_preemptor(true);
     let first = strategies.first().copied().unwrap_or(FairStrategy::LessThanOrEqualToFinalShare);
-    let (mut fits, retry) = search.first_pass(first);
+    let mut fits = search.first_pass(first);
     if !fits && strategies.len() > 1 {
-        search.restart(ask, &retry);
+        search.restart();
         fits = search.second_pass();
     }
     if !fits {
@@ -49,50 +60,33 @@ pub(super) fn targets(ask: &Ask<'_, '_>, strategies: &[FairStrategy]) -> Vec<Tar
     search.what_if.minimise(search.targets, true)
 }
 
-/// Own workloads by `withinClusterQueue`, and those of every queue of the tree that uses more than its quota.
-fn find_candidates(ask: &Ask<'_, '_>) -> Vec<RowIx> {
-    let mut found = ask.candidates_in(ask.queue, ask.rules.within_queue);
-    if ask.rules.reclaim == VictimPolicy::Never {
-        return found;
-    }
-    let plane = ask.plane();
-    for (position, node) in (0_u32..).zip(&ask.tree.nodes) {
-        let Some(queue) = node.queue.filter(|queue| *queue != ask.queue) else { continue };
-        if !ask.within_quota(&plane, position) {
-            found.extend(ask.candidates_in(queue, ask.rules.reclaim));
-        }
-    }
-    found
-}
-
 impl<'r, 'w> Search<'r, 'w> {
-    fn new(ask: &'r Ask<'r, 'w>, candidates: &[RowIx]) -> Self {
-        let mut path = BTreeSet::new();
-        let mut cursor = Some(ask.node);
+    fn new(ask: &'r Ask<'r, 'w>) -> Self {
+        let mut path = BTreeMap::new();
+        let (mut below, mut cursor) = (None, Some(ask.node));
         while let Some(node) = cursor {
-            path.insert(node);
-            cursor = ask.tree.parent(node);
+            path.insert(node, below);
+            (below, cursor) = (cursor, ask.tree.parent(node));
         }
-        let mut search = Self {
+        Self {
             what_if: WhatIf::new(ask),
-            candidates: BTreeMap::new(),
+            stocks: BTreeMap::new(),
+            boards: BTreeMap::new(),
             pruned: BTreeSet::new(),
             path,
             targets: Vec::new(),
-        };
-        search.restart(ask, candidates);
-        search
+            refused: BTreeMap::new(),
+            trial: Changes::default(),
+        }
     }
 
-    /// Starts over with other candidates, in their order; what was removed stays removed.
-    fn restart(&mut self, ask: &Ask<'_, '_>, candidates: &[RowIx]) {
-        self.candidates.clear();
+    /// Starts over with what the first strategy refused; what was removed stays removed. One candidate a queue is
+    /// enough, since the second strategy takes no more.
+    fn restart(&mut self) {
+        let refused = std::mem::take(&mut self.refused).into_iter();
+        self.stocks = refused.map(|(node, head)| (node, Stock { head: Some(head), rest: None })).collect();
+        self.boards.clear();
         self.pruned.clear();
-        for row in candidates {
-            if let Some(node) = ask.node_of(*row) {
-                self.candidates.entry(node).or_default().push_back(*row);
-            }
-        }
     }
 
     fn ask(&self) -> &'r Ask<'r, 'w> {
@@ -103,36 +97,84 @@ impl<'r, 'w> Search<'r, 'w> {
         self.ask().tree
     }
 
-    fn share(&self, plane: &[i64], node: NodeIx) -> Share {
-        Share::of(self.tree(), &self.ask().round.world.names, plane, node)
+    fn share(&self, plane: Plane<'_>, node: NodeIx) -> Share {
+        Share::of(self.tree(), plane, node)
     }
 
     fn compare(&self, a: &Share, b: &Share) -> Ordering {
         a.compare(b, self.ask().round.policy.shares)
     }
 
-    fn has_candidates(&self, node: NodeIx) -> bool {
-        self.candidates.get(&node).is_some_and(|rows| !rows.is_empty())
+    /// The candidates of a queue: its own by `withinClusterQueue`, those of others if they used more than their quota
+    /// before anything was taken.
+    fn open(&self, node: NodeIx) -> Stock<'w> {
+        let ask = self.ask();
+        let own = node == ask.node;
+        let lane = ask.queue_at(node).filter(|_| own || !ask.within_quota(ask.plane(), node));
+        let mut stock = Stock { head: None, rest: lane.and_then(|queue| Lane::of(ask, queue)) };
+        stock.advance(ask, own);
+        stock
     }
 
-    fn pop(&mut self, node: NodeIx) -> Option<RowIx> {
-        self.candidates.get_mut(&node)?.pop_front()
+    /// The first candidate that is left in a queue.
+    fn head(&mut self, node: NodeIx) -> Option<Head<'w>> {
+        if let Some(stock) = self.stocks.get(&node) {
+            return stock.head;
+        }
+        let stock = self.open(node);
+        let head = stock.head;
+        self.stocks.insert(node, stock);
+        head
+    }
+
+    fn pop(&mut self, node: NodeIx) -> Option<Head<'w>> {
+        let head = self.head(node)?;
+        let own = node == self.ask().node;
+        let ask = self.ask();
+        self.stocks.get_mut(&node)?.advance(ask, own);
+        self.outdate(node);
+        Some(head)
+    }
+
+    /// Leaves the rest of a queue.
+    fn give_up(&mut self, node: NodeIx) {
+        self.stocks.insert(node, Stock { head: None, rest: None });
+        self.outdate(node);
+    }
+
+    /// Notes that a node's standing among its siblings has changed.
+    fn outdate(&mut self, node: NodeIx) {
+        let parent = self.tree().parent(node);
+        if let Some(board) = parent.and_then(|parent| self.boards.get_mut(&parent)) {
+            board.outdate(node);
+        }
+    }
+
+    fn outdate_path(&mut self, from: NodeIx) {
+        let mut cursor = Some(from);
+        while let Some(node) = cursor {
+            self.outdate(node);
+            cursor = self.tree().parent(node);
+        }
     }
 
     /// Takes a victim; true when the preemptor fits then.
-    fn take(&mut self, row: RowIx, cause: PreemptionCause) -> bool {
-        self.what_if.remove(row);
-        self.targets.push(Target { row, cause });
+    fn take(&mut self, node: NodeIx, rank: &Rank, cause: PreemptionCause) -> bool {
+        self.what_if.remove(rank.row);
+        self.targets.push(Target { row: rank.row, cause });
         self.what_if.charge_preemptor(false);
         let fits = self.what_if.fits(true);
         self.what_if.charge_preemptor(true);
+        self.outdate_path(node);
+        self.outdate_path(self.ask().node);
         fits
     }
 
     /// The queue to take the next victim from: down from the root along the highest share. None when nothing is left.
     fn next_queue(&mut self) -> Option<NodeIx> {
-        if self.tree().parent(self.ask().node).is_none() {
-            return Some(self.ask().node).filter(|node| self.has_candidates(*node));
+        let own = self.ask().node;
+        if self.tree().parent(own).is_none() {
+            return self.head(own).map(|_| own);
         }
         while !self.pruned.contains(&0) {
             if let Some(node) = self.descend() {
@@ -146,70 +188,71 @@ impl<'r, 'w> Search<'r, 'w> {
     fn descend(&mut self) -> Option<NodeIx> {
         let mut cohort: NodeIx = 0;
         loop {
-            let (best_cohort, best_queue) = self.highest_children(cohort);
-            match (best_cohort, best_queue) {
-                (None, None) => {
-                    self.pruned.insert(cohort);
+            match self.highest_child(cohort) {
+                None => {
+                    self.prune(cohort);
                     return None;
                 }
-                (Some((node, share)), Some((_, queue_share)))
-                    if self.compare(&share, &queue_share) != Ordering::Less =>
-                {
-                    cohort = node;
-                }
-                (Some((node, _)), None) => cohort = node,
-                (_, Some((queue, _))) => return Some(queue),
+                Some(child) if child.head.is_some() => return Some(child.node),
+                Some(child) => cohort = child.node,
             }
         }
     }
 
-    /// The child cohort and the child queue with the highest share. Children that do not borrow and are not the
-    /// preemptor's own, or have nothing to take, are pruned.
-    fn highest_children(&mut self, cohort: NodeIx) -> (Best, Best) {
-        let tree = self.tree();
-        let children = tree.node(cohort).map_or(&[][..], |node| &node.children);
-        let (mut best_cohort, mut best_queue): (Best, Best) = (None, None);
-        for child in children {
-            if self.pruned.contains(child) {
+    fn prune(&mut self, node: NodeIx) {
+        self.pruned.insert(node);
+        let parent = self.tree().parent(node);
+        if let Some(board) = parent.and_then(|parent| self.boards.get_mut(&parent)) {
+            board.remove(node);
+        }
+    }
+
+    /// The child with the highest share. Children that do not borrow and are not the preemptor's own, or have nothing to
+    /// take, are pruned.
+    fn highest_child(&mut self, cohort: NodeIx) -> Option<Standing<'w>> {
+        if !self.boards.contains_key(&cohort) {
+            let board = self.board(cohort);
+            self.boards.insert(cohort, board);
+        }
+        let mut board = std::mem::take(self.boards.get_mut(&cohort)?);
+        while let Some(child) = board.next_stale() {
+            if self.pruned.contains(&child) {
                 continue;
             }
-            let share = self.share(&self.what_if.plane, *child);
-            let is_queue = tree.node(*child).is_some_and(|node| node.queue.is_some());
-            let idle = !share.borrows && !self.path.contains(child);
-            if idle || (is_queue && !self.has_candidates(*child)) {
-                self.pruned.insert(*child);
-            } else if is_queue {
-                if best_queue.as_ref().is_none_or(|best| self.queue_is_better((*child, share), *best)) {
-                    best_queue = Some((*child, share));
-                }
-            } else if best_cohort
-                .as_ref()
-                .is_none_or(|(_, best)| self.compare(&share, best) == Ordering::Greater)
-            {
-                best_cohort = Some((*child, share));
+            match self.standing(child) {
+                Some(standing) => board.put(standing),
+                None => drop(self.pruned.insert(child)),
             }
         }
-        (best_cohort, best_queue)
+        let highest = board.highest();
+        *self.boards.get_mut(&cohort)? = board;
+        highest
     }
 
-    /// The higher share; of equals the one whose first candidate comes first by [P-2].
-    fn queue_is_better(&self, (node, share): (NodeIx, Share), (best, best_share): (NodeIx, Share)) -> bool {
-        let first = |node: NodeIx| self.candidates.get(&node).and_then(|rows| rows.front().copied());
-        match self.compare(&share, &best_share) {
-            Ordering::Greater => true,
-            Ordering::Less => false,
-            Ordering::Equal => {
-                let key = |node| first(node).and_then(|row| self.ask().key(row));
-                key(node) < key(best)
-            }
+    /// The children of a cohort that can matter: those that borrow, and the one that leads to the preemptor.
+    fn board(&self, cohort: NodeIx) -> Board<'w> {
+        let mut children = self.ask().may_borrow(cohort);
+        let own = self.path.get(&cohort).copied().flatten();
+        children.extend(own.filter(|own| !children.contains(own)));
+        Board::of(children)
+    }
+
+    /// Where a child stands among its siblings; none if it does not count.
+    fn standing(&mut self, child: NodeIx) -> Option<Standing<'w>> {
+        let share = self.share(self.what_if.plane(), child);
+        if !share.borrows && !self.path.contains_key(&child) {
+            return None;
         }
+        let is_queue = self.ask().queue_at(child).is_some();
+        let head = if is_queue { Some(self.head(child)?) } else { None };
+        Some(Standing::new(child, share, head, self.ask().round.policy.shares))
     }
 
     /// The children of the lowest common cohort on the preemptor's and the target's side.
     fn rivals(&self, target: NodeIx) -> (NodeIx, NodeIx) {
         let tree = self.tree();
         let mut theirs = target;
-        while let Some(parent) = tree.parent(theirs).filter(|parent| !self.path.contains(parent)) {
+        while let Some(parent) = tree.parent(theirs).filter(|parent| !self.path.contains_key(parent)) {
             theirs = parent;
         }
         let common = tree.parent(theirs);
@@ -222,66 +265,87 @@ impl<'r, 'w> Search<'r, 'w> {
 
     /// Whether the preemptor's queue, with the preemptor counted in, stays within its own quota.
     fn within_nominal(&self) -> bool {
-        self.ask().within_quota(&self.what_if.plane, self.ask().node)
+        self.ask().within_quota(self.what_if.plane(), self.ask().node)
     }
 
-    /// Takes victims queue by queue as the first strategy allows; the second result are the candidates it did not.
-    fn first_pass(&mut self, strategy: FairStrategy) -> (bool, Vec<RowIx>) {
-        let mut retry = Vec::new();
+    /// Takes victims queue by queue as the strategy allows.
+    fn first_pass(&mut self, strategy: FairStrategy) -> bool {
         while let Some(queue) = self.next_queue() {
             let own = queue == self.ask().node;
-            if own || self.within_nominal() {
+            let fits = if own || self.within_nominal() {
                 let cause =
                     if own { PreemptionCause::InClusterQueue } else { PreemptionCause::InCohortReclamation };
-                let Some(row) = self.pop(queue) else { continue };
-                if self.take(row, cause) {
-                    return (true, retry);
-                }
-            } else if self.take_fairly(queue, strategy, &mut retry) {
-                return (true, retry);
+                self.pop(queue).is_some_and(|head| self.take(queue, head.rank, cause))
+            } else {
+                self.take_fairly(queue, strategy)
+            };
+            if fits {
+                return true;
             }
         }
-        (false, retry)
+        false
     }
 
     /// Goes through a queue's candidates up to the first that the strategy allows; true when the preemptor fits then.
-    fn take_fairly(&mut self, queue: NodeIx, strategy: FairStrategy, retry: &mut Vec<RowIx>) -> bool {
+    fn take_fairly(&mut self, queue: NodeIx, strategy: FairStrategy) -> bool {
         let (mine, theirs) = self.rivals(queue);
-        let my_share = self.share(&self.what_if.plane, mine);
-        let their_share = self.share(&self.what_if.plane, theirs);
-        if my_share.is_infinite() && !their_share.is_infinite() {
-            retry.extend(self.candidates.remove(&queue).into_iter().flatten());
+        let my_share = self.share(self.what_if.plane(), mine);
+        let their_share = self.share(self.what_if.plane(), theirs);
+        let hopeless = (my_share.is_infinite() && !their_share.is_infinite())
+            || (strategy == FairStrategy::LessThanInitialShare
+                && self.compare(&my_share, &their_share) != Ordering::Less);
+        if hopeless {
+            // Whichever candidate it is: the first stands for all.
+            if let Some(head) = self.head(queue) {
+                self.refused.entry(queue).or_insert(head);
+            }
+            self.give_up(queue);
             return false;
         }
-        while let Some(row) = self.pop(queue) {
-            let allowed = match strategy {
-                FairStrategy::LessThanInitialShare => self.compare(&my_share, &their_share) == Ordering::Less,
-                FairStrategy::LessThanOrEqualToFinalShare => {
-                    let mut after = self.what_if.plane.clone();
-                    super::remove(self.ask().round.world, self.tree(), &mut after, row);
-                    self.compare(&my_share, &self.share(&after, theirs)) != Ordering::Greater
-                }
-            };
-            if allowed {
-                return self.take(row, PreemptionCause::InCohortFairSharing);
+        while let Some(head) = self.pop(queue) {
+            if strategy == FairStrategy::LessThanInitialShare
+                || self.stays_above(theirs, head.rank, &my_share)
+            {
+                return self.take(queue, head.rank, PreemptionCause::InCohortFairSharing);
             }
-            retry.push(row);
+            self.refused.entry(queue).or_insert(head);
         }
         false
+    }
+
+    /// Whether a node's share is not below another even after a workload is gone.
+    fn stays_above(&mut self, node: NodeIx, rank: &Rank, share: &Share) -> bool {
+        let mut trial = std::mem::take(&mut self.trial);
+        let after = self.share(self.what_if.without(rank.row, &mut trial), node);
+        self.trial = trial;
+        self.compare(share, &after) != Ordering::Greater
     }
 
     /// Takes at most one more victim from each queue whose share is above the preemptor's.
     fn second_pass(&mut self) -> bool {
         while let Some(queue) = self.next_queue() {
             let (mine, theirs) = self.rivals(queue);
-            let my_share = self.share(&self.what_if.plane, mine);
-            let allowed = self.compare(&my_share, &self.share(&self.what_if.plane, theirs)) == Ordering::Less;
-            let row = self.pop(queue).filter(|_| allowed);
-            self.candidates.remove(&queue);
-            if row.is_some_and(|row| self.take(row, PreemptionCause::InCohortFairSharing)) {
+            let plane = self.what_if.plane();
+            let allowed =
+                self.compare(&self.share(plane, mine), &self.share(plane, theirs)) == Ordering::Less;
+            let head = self.pop(queue).filter(|_| allowed);
+            self.give_up(queue);
+            if head.is_some_and(|head| self.take(queue, head.rank, PreemptionCause::InCohortFairSharing)) {
                 return true;
             }
         }
         false
+    }
+}
+
+impl<'w> Stock<'w> {
+    /// Goes on to the next candidate.
+    fn advance(&mut self, ask: &Ask<'_, 'w>, own_queue: bool) {
+        let rest = &mut self.rest;
+        let mut next = |evicted: bool| {
+            let rank = rest.as_mut()?.next(ask, evicted)?;
+            Some(Head { not_evicted: !evicted, own_queue, rank })
+        };
+        self.head = next(true).or_else(|| next(false));
     }
 }
