@@ -76,6 +76,8 @@ reasons! {
     PreemptionGated => "WaitingForQuota";
     /// Workloads are being preempted for this one.
     WaitingForPreemptedWorkloads => "WaitingForPreemptedWorkloads";
+    /// The queue waits until the pods of the workload that it admitted last are ready.
+    WaitingForPodsReady => "WaitingForPodsReady";
     /// The topology request cannot be met now.
     TopologyPlacementFailed => "TopologyPlacementFailed";
     /// Something that the job names must happen before it may be queued.

@@ -26,6 +26,8 @@ pub enum Outcome {
     NamespaceMismatch,
     /// Its requests break its own limits or a LimitRange, or a check stands against it.
     Rejected,
+    /// Its queue waits for the pods of what it admitted last.
+    Blocked,
     /// It is in no queue: its LocalQueue or ClusterQueue is missing, stopped or not usable.
     Outside,
 }

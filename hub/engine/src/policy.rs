@@ -59,6 +59,9 @@ pub struct Settings {
     pub requests: RequestRules,
     /// Admission fair sharing, where it is on.
     pub admission_fair_sharing: Option<AdmissionFairSharing>,
+    /// Whether a queue admits nothing while pods of a workload that holds its quota are not ready [W-1]. Kueue blocks
+    /// all queues.
+    pub block_admission: bool,
     /// Whether quota that a workload of a stopped LocalQueue gives back wakes those that wait for it. Kueue loses this
     /// wake-up, because its manager does not know stopped LocalQueues; here it is on unless Kueue is to be followed to
     /// the letter.
@@ -67,7 +70,12 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { requests: RequestRules::default(), admission_fair_sharing: None, wake_on_drain: true }
+        Self {
+            requests: RequestRules::default(),
+            admission_fair_sharing: None,
+            block_admission: false,
+            wake_on_drain: true,
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use crate::fact::{CheckKind, CheckPhase};
+use crate::fact::{CheckKind, CheckPhase, CheckUse};
 use crate::names::RowIx;
 use crate::plan::Spent;
 use crate::world::World;
@@ -80,16 +80,22 @@ impl<'w> Round<'w> {
         scan.generation == queue.generation || scan.round.saturating_add(1) >= this
     }
 
-    /// Whether checks of other controllers have to come first.
+    /// Whether checks of other controllers have to come first. While no flavor is assigned yet, a check that applies to
+    /// some flavors only counts as one that applies.
     pub(crate) fn checks_pending(&self, queue: &Queue, row: &Row) -> bool {
         let used = queue.fact.as_ref().map_or(&[][..], |fact| &fact.checks);
+        let applies = |used: &CheckUse| {
+            let Some(held) = row.held.as_deref().filter(|_| !used.flavors.is_empty()) else { return true };
+            let mut assigned = held.reservation.pod_sets.iter().flat_map(|set| set.flavors.values());
+            assigned.any(|flavor| used.flavors.contains(flavor))
+        };
         let other = |name: &Arc<str>| {
             self.world.checks.get(name).is_none_or(|check| matches!(check.kind, CheckKind::Other))
         };
         let ready = |name: &Arc<str>| {
             row.fact.checks.iter().any(|state| state.check == *name && state.phase == CheckPhase::Ready)
         };
-        used.iter().any(|used| other(&used.check) && !ready(&used.check))
+        used.iter().any(|used| other(&used.check) && applies(used) && !ready(&used.check))
     }
 
     /// What it has cost so far.

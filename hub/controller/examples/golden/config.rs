@@ -25,6 +25,7 @@ pub(crate) fn settings(config: &Value, rules: Rules) -> Result<Settings, String>
     Ok(Settings {
         requests: requests(config.get("resources").unwrap_or(&Value::Null))?,
         admission_fair_sharing: fair.map(admission_fair_sharing).transpose()?,
+        block_admission: false,
         wake_on_drain: rules == Rules::Fairlead,
     })
 }

@@ -234,4 +234,6 @@ pub struct Workload {
     pub unhealthy_nodes: Vec<Arc<str>>,
     /// Spokes that must not be chosen for it now.
     pub excluded: Vec<Exclusion>,
+    /// Its pods are ready, or were when it was last looked at [W-1].
+    pub pods_ready: bool,
 }

@@ -18,6 +18,8 @@ pub(crate) fn plain(reason: Reason, detail: &str) -> Verdict {
         format!("the ClusterQueue takes no workloads from namespace {detail}")
     } else if reason == Reason::RequestsExceedLimits {
         format!("the pod template cannot be admitted: {detail}")
+    } else if reason == Reason::WaitingForPodsReady {
+        format!("ClusterQueue {detail} waits for the pods of the workload that it admitted last")
     } else {
         format!("admission check {detail} stands against it")
     };
@@ -124,6 +126,7 @@ pub(crate) fn entry(round: &Round<'_>, row: &Row, entry: &Entry, outcome: Outcom
         | Outcome::NoFit
         | Outcome::NamespaceMismatch
         | Outcome::Rejected
+        | Outcome::Blocked
         | Outcome::Outside => lead.map_or(Reason::WaitingForQuota, |attempt| attempt.reason),
     };
     let message = sentence(row, reason, entry, lead);

@@ -36,6 +36,7 @@ impl<'w> Round<'w> {
     /// written into the plan at once.
     pub(crate) fn nominate(&self, base: &Overlay<'w>, budget: Budget, plan: &mut Plan) -> Nominated {
         self.tell_outside(plan);
+        self.tell_blocked(plan);
         let mut nominated = Nominated { entries: self.second_pass(base), unfinished: false };
         let mut left = budget.heads.saturating_sub(crate::names::next(plan.heads.len()));
         for (queue_ix, row_ix) in self.heads() {
@@ -54,9 +55,40 @@ impl<'w> Round<'w> {
 
     /// The heads in the order of their queues' names, each with its queue.
     fn heads(&self) -> Vec<(CqIx, RowIx)> {
-        let active =
-            self.world.queues_by_name().filter(|(_, queue)| queue.fact.is_some() && queue.inactive.is_none());
+        let admits =
+            |queue: &Queue| queue.fact.is_some() && queue.inactive.is_none() && !self.is_blocked(queue);
+        let active = self.world.queues_by_name().filter(|(_, queue)| admits(queue));
         active.filter_map(|(ix, queue)| Some((ix, self.world.head(queue)?))).collect()
+    }
+
+    /// Whether a queue waits for the pods of what it admitted last [W-1].
+    fn is_blocked(&self, queue: &Queue) -> bool {
+        self.world.settings.block_admission && queue.unready > 0
+    }
+
+    /// Tells the first workload of each blocked queue what it waits for. It stays where it is: the queue goes on as soon
+    /// as a fact says that the pods are ready.
+    fn tell_blocked(&self, plan: &mut Plan) {
+        if self.number > 0 {
+            return;
+        }
+        let blocked = self
+            .world
+            .queues_by_name()
+            .filter(|(_, queue)| queue.fact.is_some() && queue.inactive.is_none() && self.is_blocked(queue));
+        for (queue_ix, queue) in blocked {
+            let Some(row) = self.world.head(queue).and_then(|ix| self.world.row(ix)) else { continue };
+            plan.heads.push(Head {
+                uid: row.fact.uid.clone(),
+                key: row.fact.key.clone(),
+                cluster_queue: Arc::clone(&queue.name),
+                root: self.root_of(queue_ix, queue),
+                round: self.number,
+                entered: false,
+                outcome: Outcome::Blocked,
+                verdict: explain::plain(Reason::WaitingForPodsReady, &queue.name),
+            });
+        }
     }
 
     fn entry(&self, base: &Overlay<'w>, row_ix: RowIx) -> Option<Entry> {

@@ -35,7 +35,8 @@ impl World {
         let usage = self.charged(&row, &reservation);
         let evicted = row.fact.evicted.is_some() && row.fact.reservation.is_some();
         let places = self.places_of(&row, &reservation.pod_sets);
-        let held = Held { queue, at: reservation.at, usage, reservation, places, evicted };
+        let unready = !row.fact.pods_ready;
+        let held = Held { queue, at: reservation.at, usage, reservation, places, evicted, unready };
         self.hold_places(&row, &held, true);
         let waits = held.reservation.spoke.is_none() && !row.fact.checks.is_empty();
         if waits || !row.fact.unhealthy_nodes.is_empty() {
@@ -46,6 +47,7 @@ impl World {
         self.negative = self.negative.saturating_add(u32::from(held.is_negative()));
         if let Some(queue) = self.queue_mut(queue) {
             queue.held.insert(ix, &row, &held);
+            queue.unready = queue.unready.saturating_add(u32::from(unready));
             queue.holdings = queue.holdings.wrapping_add(held.print(&row.fact.uid));
             queue.generation = queue.generation.saturating_add(1);
         }
@@ -74,6 +76,7 @@ impl World {
             (self.rows.get(at(ix)).and_then(Option::as_ref), self.queues.get_mut(at(held.queue)))
         {
             queue.held.remove(ix, row, &held);
+            queue.unready = queue.unready.saturating_sub(u32::from(held.unready));
             queue.holdings = queue.holdings.wrapping_sub(print);
             queue.generation = queue.generation.saturating_add(1);
         }

@@ -79,6 +79,8 @@ pub(crate) struct Held {
     pub(crate) places: Vec<(usize, Arc<str>, TopologyAssignment)>,
     /// It was told to go, and still holds its quota.
     pub(crate) evicted: bool,
+    /// Its pods are not ready.
+    pub(crate) unready: bool,
 }
 
 /// An eviction that a workload has been through.
@@ -176,6 +178,8 @@ pub(crate) struct Queue {
     /// Classes that cannot be admitted until something changes.
     pub(crate) failed_classes: BTreeSet<u32>,
     pub(crate) held: Holders,
+    /// How many of those have pods that are not ready.
+    pub(crate) unready: u32,
     pub(crate) usage: BTreeMap<FrIx, i64>,
     /// Counts changes of the quota of its tree [T-8].
     pub(crate) generation: u64,
@@ -218,6 +222,7 @@ impl Queue {
             parked: BTreeSet::new(),
             failed_classes: BTreeSet::new(),
             held: Holders::default(),
+            unready: 0,
             usage: BTreeMap::new(),
             generation: 0,
             outside: 0,

@@ -86,6 +86,7 @@ pub(crate) fn workload(name: &str, queue: &str, (count, cpu): (u32, i64)) -> Wor
         preemption_gated: false,
         unhealthy_nodes: Vec::new(),
         excluded: Vec::new(),
+        pods_ready: false,
     }
 }
 

@@ -74,5 +74,6 @@ pub(crate) fn workload(name: &str, queue: &str, (priority, created): (i64, i64),
         preemption_gated: false,
         unhealthy_nodes: Vec::new(),
         excluded: Vec::new(),
+        pods_ready: false,
     }
 }
