@@ -26,11 +26,13 @@
 //! | `hub.after-result` | the result is stored, and the [`Effect::Acknowledge`] for it is about to go |
 
 mod catalog;
+mod checks;
 mod clusters;
 mod decide;
 mod deletion;
 mod dispatch;
 mod events;
+mod evict;
 mod facts;
 mod intake;
 mod ledger;
@@ -41,8 +43,10 @@ mod restore;
 mod run;
 mod runs;
 mod sessions;
+pub mod settings;
 mod spoke;
 mod tally;
+mod upkeep;
 mod wakes;
 mod wanted;
 mod writes;
@@ -66,6 +70,7 @@ use catalog::Catalog;
 use ledger::Ledger;
 use queues::Sums;
 use runs::Runs;
+use settings::Lifecycle;
 use spoke::Spoke;
 use wakes::Wakes;
 
@@ -87,6 +92,8 @@ pub struct BrainConfig {
     pub retain_finished_ms: i64,
     /// After how many milliseconds a deletion that no spoke confirmed is carried on by a Tombstone.
     pub tombstone_ms: i64,
+    /// How workloads live: readiness, retention.
+    pub lifecycle: Lifecycle,
 }
 
 impl BrainConfig {
@@ -99,6 +106,7 @@ impl BrainConfig {
             suspect_ms: 30_000,
             retain_finished_ms: 3_600_000,
             tombstone_ms: 300_000,
+            lifecycle: Lifecycle::default(),
         }
     }
 }
@@ -188,6 +196,9 @@ pub struct Brain {
 impl Brain {
     /// A brain that knows nothing yet. It decides nothing before every kind of [`Kind::WATCHED`] is synced.
     pub fn new(config: BrainConfig) -> Self {
+        let mut config = config;
+        let rules = config.lifecycle.pods_ready.as_ref();
+        config.settings.block_admission = rules.is_some_and(|rules| rules.block_admission);
         let world = World::new(config.settings.clone());
         Self {
             config,
@@ -214,6 +225,7 @@ impl Brain {
     /// them is decided on together.
     pub fn step(&mut self, input: Input, now: Now) -> Vec<Effect> {
         self.now = now;
+        self.advance_engine();
         match input {
             Input::Object(object) => self.object(&object),
             Input::Gone { kind, key, uid, version } => self.gone(kind, &key, &uid, version),

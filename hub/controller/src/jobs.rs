@@ -7,6 +7,7 @@ pub mod home;
 pub mod json;
 pub mod naming;
 pub mod status;
+pub mod updates;
 pub mod view;
 pub mod workload;
 

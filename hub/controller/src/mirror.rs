@@ -153,6 +153,11 @@ pub fn workload(object: &Object) -> Result<fact::Workload, String> {
     workloads::workload_json(&object.json)
 }
 
+/// Brings a workload up to date with what is not part of its `spec`: annotations and status.
+pub fn refresh(workload: &mut fact::Workload, object: &Object) {
+    workloads::refresh(workload, &object.json);
+}
+
 /// A spoke as the engine sees it.
 pub fn cluster(object: &Object, presence: fact::Presence) -> fact::Cluster {
     nodes::cluster(object, presence)

@@ -1,11 +1,11 @@
 //! Turning the engine's plans into promises.
 
 use fairlead_engine::{Admission, Budget, Outcome, Preempted as Victim, decide};
-use fairlead_model::RunId;
+use fairlead_model::{RunId, Verdict};
 
 use super::Brain;
 use super::events::Said;
-use super::run::{Grant, Preempted, Run};
+use super::run::{Grant, Held, Preempted, Run};
 
 /// Calls of the engine in one turn; what is left then is decided in the next.
 const CALLS: u32 = 64;
@@ -71,22 +71,33 @@ impl Brain {
         self.dirty.insert(id);
     }
 
+    /// A spoke makes a promise; without one quota is held until the checks are ready. What is held already stays as it
+    /// was given.
     fn grant(&mut self, run: &mut Run, admission: Admission) {
         run.verdict = None;
-        if admission.checks_pending {
-            run.gated = true;
-            return;
-        }
+        let held = run.held.as_ref().map(|held| (held.grant.at, held.grant.pod_sets.clone()));
+        let (at, pod_sets) = held.unwrap_or((self.now.wall, admission.pod_sets));
         let grant = Grant {
             cluster_queue: admission.cluster_queue,
-            at: self.now.wall,
-            pod_sets: admission.pod_sets,
+            at,
+            pod_sets,
             demand: admission.demand,
             verdict: Some(admission.verdict),
         };
         match admission.spoke {
             Some(spoke) => self.promise(run, &spoke, grant),
-            None => run.home = Some(grant),
+            None if run.held.is_none() => run.held = Some(Held { grant, durable: false, admitted: false }),
+            None => {}
+        }
+    }
+
+    /// Quota is reserved, the checks are ready, and no cluster takes the run now.
+    fn tell_second_pass(&mut self, run: &mut Run, verdict: &Verdict) {
+        if run.told != Some(verdict.reason) {
+            run.told = Some(verdict.reason);
+            let note = format!("{}: {}", verdict.reason, verdict.message);
+            let said = Said { warning: true, reason: "SecondPassFailed", action: "Place", note: &note };
+            self.tell(run, said);
         }
     }
 
@@ -95,17 +106,21 @@ impl Brain {
         let waiting: Vec<RunId> = self.dirty.iter().cloned().collect();
         for id in waiting {
             self.with_run(&id, |brain, run| {
-                let verdict = run.verdict.clone().filter(|_| run.promised.is_none() && run.home.is_none());
-                if let Some(verdict) = verdict {
-                    brain.tell_once(run, verdict.reason, &verdict.message);
+                let verdict = run.verdict.clone().filter(|_| run.promised.is_none());
+                match verdict {
+                    Some(verdict) if run.held.is_none() => {
+                        brain.tell_once(run, verdict.reason, &verdict.message);
+                    }
+                    Some(verdict) if !run.runs_at_home() => brain.tell_second_pass(run, &verdict),
+                    _ => {}
                 }
             });
         }
     }
 }
 
-/// Whether the run still waits, as the engine thought.
+/// Whether the run still waits, for quota or for a cluster, as the engine thought.
 fn may_be_admitted(run: &Run) -> bool {
-    let waits = run.promised.is_none() && run.home.is_none() && !run.runs_at_home();
+    let waits = run.promised.is_none() && !run.runs_at_home();
     waits && !run.is_ending() && !run.is_finished() && run.workload.is_some()
 }

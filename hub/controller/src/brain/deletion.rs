@@ -208,5 +208,6 @@ fn debtor(uid: &Uid, run: &Run, grant: &Grant) -> fact::Workload {
         preemption_gated: false,
         unhealthy_nodes: Vec::new(),
         excluded: Vec::new(),
+        pods_ready: false,
     }
 }

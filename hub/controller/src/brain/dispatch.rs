@@ -7,6 +7,7 @@ use fairlead_placement::{
     self as placement, Event, Mark, Order, Placement, Promise, Sighting, State, StopCause, step,
 };
 use fairlead_session::{Command, CopyState, Desired, Intent, Observation};
+use serde_json::Value;
 
 use super::events::Said;
 use super::run::{Grant, Promised, Run};
@@ -123,11 +124,15 @@ impl Brain {
     fn intent_of(&self, run: &Run, spoke: &SpokeId, grant: &Grant) -> Option<Intent> {
         let job = run.job.as_ref()?;
         let flavors = grant.pod_sets.iter().flat_map(|set| set.flavors.values());
-        let place = Place {
-            labels: self.place_labels(spoke),
-            flavors: self.flavor_specs(flavors.map(|flavor| &**flavor)),
-        };
-        let manifest = serde_json::to_vec(&copy_of(&job.json, &place)).ok()?;
+        let additions = self.additions_of(run).ok()?;
+        let mut flavors = self.flavor_specs(flavors.map(|flavor| &**flavor));
+        flavors.push(additions.as_flavor());
+        let place = Place { labels: self.place_labels(spoke), flavors };
+        let mut copy = copy_of(&job.json, &place);
+        if let Some(template) = copy.pointer_mut("/spec/template").and_then(Value::as_object_mut) {
+            additions.stamp(template);
+        }
+        let manifest = serde_json::to_vec(&copy).ok()?;
         Some(Intent {
             kind: Arc::from("batch/v1/Job"),
             namespace: Arc::clone(&run.key.namespace),

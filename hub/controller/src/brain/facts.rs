@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use fairlead_api::conditions;
+use fairlead_api::conditions::WorkloadCondition;
+use fairlead_api::labels;
 use fairlead_engine::{Fact, fact};
 use fairlead_model::{Millis, Reason, SpokeId};
 
 use super::Brain;
 use super::restore::grant_of;
 use super::run::{Excluded, Grant, Run};
-use crate::jobs::ManagedBy;
+use super::settings::RequeuingTimestamp;
+use crate::jobs::{ManagedBy, json};
 use crate::mirror;
 
 /// First and longest time for which a spoke that refused a run is not asked again, in milliseconds.
@@ -22,10 +24,37 @@ impl Brain {
             return;
         };
         let fact = match workload_fact(run, base, self.hold_of(run), self.now.mono) {
-            Some(fact) => Fact::Workload(Arc::new(fact)),
+            Some(fact) => Fact::Workload(Arc::new(self.with_life(run, fact))),
             None => Fact::WorkloadGone(base.uid.clone()),
         };
         self.absorb(fact);
+    }
+
+    /// Adds what the engine is to know of evictions, waits and checks.
+    fn with_life(&self, run: &Run, mut fact: fact::Workload) -> fact::Workload {
+        if fact.reservation.is_some() {
+            let since = run.workload.as_ref().and_then(|workload| workload.since(WorkloadCondition::Evicted));
+            let decided = run.preempted.as_ref().map(|preempted| preempted.at).or(since);
+            let at = decided.unwrap_or(self.now.wall);
+            fact.evicted =
+                self.eviction_of(run).map(|eviction| fact::Eviction { cause: eviction.cause(), at });
+        } else if let Some(rules) = &self.config.lifecycle.pods_ready {
+            let late = |eviction: &fact::Eviction| eviction.cause == fact::EvictionCause::PodsReadyTimeout;
+            let keeps_place = rules.requeuing.timestamp == RequeuingTimestamp::Creation;
+            fact.evicted = fact.evicted.filter(|eviction| !(keeps_place && late(eviction)));
+        }
+        let may_return = self.requeue_of(run).is_some();
+        fact.requeue_blocked &= !may_return;
+        fact.requeue_at = fact.requeue_at.filter(|at| !may_return && *at > self.now.wall);
+        for state in &mut fact.checks {
+            // The hub answers its own check, whatever others write there.
+            if self.catalog.is_dispatch_check(&state.check) {
+                state.phase = fact::CheckPhase::Pending;
+            }
+        }
+        // It matters to one rule only, and each change makes the engine decide again.
+        fact.pods_ready |= !self.config.settings.block_admission;
+        fact
     }
 
     /// Why a run must not be queued now, beside what the engine sees itself.
@@ -33,8 +62,11 @@ impl Brain {
         if run.busy {
             return Some(Reason::Busy);
         }
-        if run.gated {
-            return Some(Reason::WaitingForAdmissionChecks);
+        if run.job.as_ref().is_some_and(|job| is_gated(&job.json)) {
+            return Some(Reason::AdmissionGated);
+        }
+        if let Some(hold) = run.base.as_ref().and_then(|base| base.hold) {
+            return Some(hold);
         }
         // On the hub's own cluster nobody would run a Job that says Fairlead does.
         let ours = run.job.as_ref().is_some_and(|job| job.view.managed_by == ManagedBy::Fairlead);
@@ -90,6 +122,12 @@ impl Brain {
     }
 }
 
+/// Whether an annotation of the job holds its admission back.
+fn is_gated(job: &serde_json::Value) -> bool {
+    let gates = json::text(job, &["metadata", "annotations", labels::ADMISSION_GATED_BY]);
+    gates.is_some_and(|gates| gates.split(',').any(|gate| !gate.trim().is_empty()))
+}
+
 /// The engine's row of a run; none when the engine is to forget it.
 fn workload_fact(
     run: &Run,
@@ -105,25 +143,11 @@ fn workload_fact(
         return None;
     }
     let active = workload.is_none_or(super::run::Workload::is_active);
-    let evicted = workload.and_then(|workload| conditions::find(&workload.status.conditions, "Evicted"));
-    let evicted = evicted.filter(|condition| condition.status == "True").map(|condition| fact::Eviction {
-        cause: match condition.reason.as_str() {
-            "Deactivated" => fact::EvictionCause::Deactivated,
-            "Preempted" => fact::EvictionCause::Preempted,
-            _ => fact::EvictionCause::QueueStopped,
-        },
-        at: Millis(condition.last_transition_time.0.as_millisecond()),
-    });
-    let decided = run.preempted.as_ref();
-    let decided = decided.map(|now| fact::Eviction { cause: fact::EvictionCause::Preempted, at: now.at });
     let mut fact = base.clone();
     fact.active = active;
     fact.finished = finished;
     fact.hold = hold;
     fact.reservation = reservation;
-    fact.evicted = decided.or(evicted);
-    // What blocks a workload here is its queue or itself, and the engine sees both.
-    fact.requeue_blocked = false;
     fact.excluded = run
         .excluded
         .iter()
@@ -150,12 +174,11 @@ fn reservation_of(run: &Run) -> Option<fact::Reservation> {
             promised.state().is_committed(),
         ));
     }
-    if let Some(grant) = &run.home {
-        return Some(reservation(grant, None, None, true));
+    if let Some(held) = &run.held {
+        return Some(reservation(&held.grant, None, None, held.admitted));
     }
-    let workload = run.workload.as_ref()?;
-    workload.status.admission.as_ref()?;
-    Some(reservation(&grant_of(workload), None, None, true))
+    let workload = run.workload.as_ref().filter(|workload| workload.reserves())?;
+    Some(reservation(&grant_of(workload), None, None, workload.is(WorkloadCondition::Admitted)))
 }
 
 fn reservation(

@@ -94,13 +94,15 @@ impl Brain {
             let known = run.workload.as_ref().is_some_and(|known| {
                 known.uid == object.uid && generation(&known.json) == generation(&object.json)
             });
-            if !known || run.base.is_none() {
-                (run.base, run.unreadable) = match mirror::workload(object) {
-                    Ok(fact) => (Some(Arc::new(fact)), None),
-                    Err(error) => (run.base.take(), Some(error.into())),
-                };
+            match &mut run.base {
+                Some(base) if known => mirror::refresh(Arc::make_mut(base), object),
+                base => {
+                    (*base, run.unreadable) = match mirror::workload(object) {
+                        Ok(fact) => (Some(Arc::new(fact)), None),
+                        Err(error) => (base.take(), Some(error.into())),
+                    };
+                }
             }
-            run.gated = false;
             // After a restart nobody is told again what the last leader told them.
             let said = workload.status.verdict.as_ref().and_then(|verdict| Reason::from_token(&verdict.code));
             run.told = run.told.or(said);
@@ -118,7 +120,7 @@ impl Brain {
             if run.workload.as_ref().is_some_and(|workload| workload.uid == *uid) {
                 run.workload = None;
                 run.verdict = None;
-                run.home = None;
+                run.held = None;
             }
         });
         self.dirty.insert(id);

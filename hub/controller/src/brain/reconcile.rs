@@ -2,21 +2,22 @@
 
 use std::sync::Arc;
 
-use fairlead_api::conditions::EvictedReason;
+use fairlead_api::conditions::{self, WorkloadCondition};
 use fairlead_model::{Millis, ObjectKey, Reason};
 use fairlead_placement::{Closing, Event, State, StopCause};
 use serde_json::Value;
 
 use super::Brain;
 use super::events::Said;
+use super::evict::Eviction;
 use super::run::Run;
 use super::tally::Tally;
+use super::upkeep::reclaimable;
 use super::wakes::Wake;
 use super::writes::GATHER_MS;
 use crate::jobs::home::HomePlace;
 use crate::jobs::json;
 use crate::jobs::view::ManagedBy;
-use crate::ports::Kind;
 
 impl Brain {
     /// Brings everything about one run up to date: its promise, the engine, its Workload, its Job.
@@ -36,10 +37,9 @@ impl Brain {
 
     /// Feeds the promise what has become durable or due since.
     fn notice(&mut self, run: &mut Run) {
-        if run.runs_at_home() && run.home.take().is_some() {
-            self.tell_home_admission(run);
-        }
-        if run.promised.is_none() && run.home.is_none() && !run.runs_at_home() {
+        self.notice_held(run);
+        self.notice_pods(run);
+        if run.promised.is_none() && run.held.is_none() {
             // It has made room.
             run.preempted = None;
         }
@@ -58,7 +58,10 @@ impl Brain {
             State::Preparing { .. } if self.spokes.get(&spoke).is_some_and(|spoke| spoke.silent) => {
                 self.feed(run, &Event::Silent);
             }
-            State::Accepted if is_open => self.committed(run, &spoke),
+            State::Accepted if is_open => {
+                run.held = None;
+                self.committed(run, &spoke);
+            }
             State::Finished { stored: false } if run.is_finished() && result_is_shown(run) => {
                 self.feed(run, &Event::Stored);
                 self.tell_end(run);
@@ -69,11 +72,56 @@ impl Brain {
         self.drop_if_settled(run);
     }
 
+    /// Follows what the status says of quota that is held without a promise.
+    fn notice_held(&mut self, run: &mut Run) {
+        let quiet = run.is_quiet();
+        let written = run.workload_slot.is_uncertain();
+        let (Some(held), Some(workload)) = (&mut run.held, &run.workload) else {
+            return;
+        };
+        if workload.open_placement().is_some() {
+            // A promise has taken over.
+            return;
+        }
+        if !workload.reserves() {
+            if held.durable && quiet && !written {
+                run.held = None;
+            }
+            return;
+        }
+        let admitted = workload.is(WorkloadCondition::Admitted);
+        let newly_reserved = !std::mem::replace(&mut held.durable, true);
+        let newly_admitted = admitted && !held.admitted;
+        held.admitted |= admitted;
+        if newly_admitted {
+            self.tell_home_admission(run);
+        } else if newly_reserved {
+            self.tell_reservation(run);
+        }
+    }
+
+    fn tell_reservation(&mut self, run: &mut Run) {
+        let queue = self.cluster_queue_of_run(run).unwrap_or_default();
+        let note = format!("Quota reserved in ClusterQueue {queue}; waiting for admission checks");
+        self.tell(run, Said { warning: false, reason: "QuotaReserved", action: "Reserve", note: &note });
+        run.told = Some(Reason::WaitingForAdmissionChecks);
+    }
+
+    /// Keeps since when pods are missing, or done with, so that neither is written for a moment's sake.
+    fn notice_pods(&self, run: &mut Run) {
+        let since = |since: Option<Millis>, holds: bool| holds.then(|| since.unwrap_or(self.now.mono));
+        let ready = run.workload.as_ref().is_some_and(|workload| workload.is(WorkloadCondition::PodsReady));
+        let needed = run.workload.as_ref().map_or(0, super::run::Workload::admitted_count);
+        let missing = ready && run.pods().is_some_and(|(there, _)| there < needed);
+        run.unready_since = since(run.unready_since, missing);
+        run.reclaim_since = since(run.reclaim_since, reclaimable(run).is_some());
+    }
+
     /// The commit is durable: start, unless that has become wrong in the meantime. Nothing was started yet, so
     /// taking the promise back needs no proof.
     fn committed(&mut self, run: &mut Run, spoke: &fairlead_model::SpokeId) {
         let reachable = self.spokes.get(spoke).is_some_and(|spoke| spoke.connected);
-        if run.is_ending() || !reachable || self.evict_reason(run).is_some() {
+        if run.is_ending() || !reachable || self.eviction_of(run).is_some() {
             self.feed(run, &Event::Abandon);
             return;
         }
@@ -154,61 +202,29 @@ impl Brain {
         self.tell(run, Said { warning: false, reason: "FinishedWorkload", action: "Finish", note: &note });
     }
 
-    /// Orders a stop where the run must not go on.
+    /// Orders a stop where the run must not go on. An eviction is durable before anything is stopped for it.
     fn stop_where_due(&mut self, run: &mut Run) {
-        if run.is_ending() || self.evict_reason(run).is_some() {
-            run.home = if run.runs_at_home() { run.home.take() } else { None };
+        let barred = self.is_barred(run);
+        let written = run.workload_slot.is_uncertain();
+        if barred && !written && run.held.as_ref().is_some_and(|held| !held.durable) {
+            run.held = None;
         }
+        let evicted = self.eviction_of(run).is_some_and(|eviction| is_marked(run, &eviction));
         let Some(promised) = &run.promised else {
-            return;
-        };
-        let cause = if run.is_ending() {
-            StopCause::Deleted
-        } else if self.evict_reason(run).is_some() {
-            StopCause::Evicted
-        } else if self.retention_end(run).is_some_and(|end| end <= self.now.wall) {
-            StopCause::Retired
-        } else {
             return;
         };
         match promised.state() {
             // With a commit in flight its outcome decides; see `committed`.
-            State::Accepted if run.workload_slot.is_uncertain() => {}
-            State::Preparing { .. } | State::Accepted => self.feed(run, &Event::Abandon),
-            _ => self.feed(run, &Event::Stop(cause)),
+            State::Accepted if written => {}
+            State::Preparing { .. } | State::Accepted if barred => self.feed(run, &Event::Abandon),
+            State::Preparing { .. } | State::Accepted => {}
+            _ if run.is_ending() => self.feed(run, &Event::Stop(StopCause::Deleted)),
+            _ if evicted => self.feed(run, &Event::Stop(StopCause::Evicted)),
+            _ if self.retention_end(run).is_some_and(|end| end <= self.now.wall) => {
+                self.feed(run, &Event::Stop(StopCause::Retired));
+            }
+            _ => {}
         }
-    }
-
-    /// Why a run's quota is to be given back although its job is there.
-    pub(crate) fn evict_reason(&self, run: &Run) -> Option<EvictedReason> {
-        let workload = run.workload.as_ref()?;
-        if run.is_finished() {
-            return None;
-        }
-        if !workload.is_active() {
-            return Some(EvictedReason::Deactivated);
-        }
-        if run.preempted.is_some() {
-            return Some(EvictedReason::Preempted);
-        }
-        let local = ObjectKey::new(Arc::clone(&workload.key.namespace), workload.queue());
-        if self.drains(Kind::LocalQueue, &local) {
-            return Some(EvictedReason::LocalQueueStopped);
-        }
-        let cluster_queue = self.cluster_queue_of_run(run)?;
-        self.drains(Kind::ClusterQueue, &ObjectKey::new("", cluster_queue))
-            .then_some(EvictedReason::ClusterQueueStopped)
-    }
-
-    /// Whether this queue is stopped and drained.
-    pub(crate) fn drains(&self, kind: Kind, key: &ObjectKey) -> bool {
-        let queue = match kind {
-            Kind::LocalQueue => self.catalog.local_queues.get(key),
-            Kind::ClusterQueue => self.catalog.cluster_queues.get(key),
-            _ => None,
-        };
-        queue.and_then(|queue| json::text(&queue.object.json, &["spec", "stopPolicy"]))
-            == Some("HoldAndDrain")
     }
 
     /// The ClusterQueue whose quota a run holds, or else waits for.
@@ -217,6 +233,9 @@ impl Brain {
             return Some(Arc::clone(&promised.grant.cluster_queue));
         }
         let workload = run.workload.as_ref()?;
+        if let Some(held) = &run.held {
+            return Some(Arc::clone(&held.grant.cluster_queue));
+        }
         if let Some(admission) = &workload.status.admission {
             return Some(admission.cluster_queue.as_str().into());
         }
@@ -231,7 +250,7 @@ impl Brain {
             return None;
         }
         if run.runs_at_home() {
-            return Some(self.evict_reason(run).is_none());
+            return Some(!self.eviction_of(run).is_some_and(|eviction| is_marked(run, &eviction)));
         }
         if job.view.managed_by != ManagedBy::Fairlead {
             // Unsuspending it would start it here.
@@ -259,8 +278,10 @@ impl Brain {
         let admission = workload.status.admission.as_ref()?;
         let template = json::list(&workload.json, &["spec", "podSets"]).first()?.get("template")?.clone();
         let flavors = admission.pod_set_assignments.iter().flat_map(|set| set.flavors.values());
+        let mut specs = self.flavor_specs(flavors.map(String::as_str));
+        specs.extend(self.additions_of(run).ok().map(|additions| additions.as_flavor()));
         let place = HomePlace {
-            flavors: self.flavor_specs(flavors.map(String::as_str)),
+            flavors: specs,
             cluster_queue: admission.cluster_queue.clone(),
             local_queue: workload.queue().to_owned(),
             workload: workload.key.name.to_string(),
@@ -292,7 +313,7 @@ impl Brain {
             return None;
         }
         let workload = run.workload.as_ref()?;
-        let finished = fairlead_api::conditions::find(&workload.status.conditions, "Finished")?;
+        let finished = conditions::find(&workload.status.conditions, "Finished")?;
         let at = Millis(finished.last_transition_time.0.as_millisecond());
         Some(at.plus(self.config.retain_finished_ms))
     }
@@ -311,6 +332,9 @@ impl Brain {
             deadline,
             run.excluded.iter().map(|excluded| excluded.until).min(),
             run.unshown_since.map(|since| since.plus(GATHER_MS)),
+            run.unready_since.map(|since| since.plus(GATHER_MS)),
+            run.reclaim_since.map(|since| since.plus(GATHER_MS)),
+            self.lifecycle_due(run).map(wall),
             self.retention_end(run).map(wall),
             self.tombstone_due(run).map(wall),
         ];
@@ -319,6 +343,15 @@ impl Brain {
         self.wakes.reset(&wake, run.wake, next);
         run.wake = next;
     }
+}
+
+/// Whether this eviction is durable.
+pub(crate) fn is_marked(run: &Run, eviction: &Eviction) -> bool {
+    run.workload.as_ref().is_some_and(|workload| {
+        let list = &workload.status.conditions;
+        let said = conditions::find(list, WorkloadCondition::Evicted.as_str());
+        said.is_some_and(|said| said.status == "True" && *said.reason == *eviction.reason)
+    })
 }
 
 /// Whether the Job shows the result, or is not there to show it.

@@ -1,13 +1,13 @@
 //! After a restart: promises that an earlier leader made, from the statuses of Workloads.
 
-use fairlead_api::conditions;
+use fairlead_api::conditions::{self, WorkloadCondition};
 use fairlead_api::kueue::{self, PlacementState};
 use fairlead_engine::fact;
 use fairlead_model::{Epoch, Millis, Resources, SpokeId};
 use fairlead_placement::{Event, Placement, Promise, Restored, StopCause};
 
 use super::Brain;
-use super::run::{Grant, Preempted, Promised, Run, Workload, read_time};
+use super::run::{Grant, Held, Preempted, Promised, Run, Workload, read_time};
 use crate::jobs::json;
 
 impl Brain {
@@ -24,7 +24,7 @@ impl Brain {
             return;
         };
         let Some(stored) = workload.open_placement().cloned() else {
-            return;
+            return restore_held(run);
         };
         if run.settled.as_ref().is_some_and(|settled| settled.as_str() == stored.id) {
             return;
@@ -66,6 +66,17 @@ impl Brain {
         if complete && run.promised.as_ref().is_some_and(|promised| promised.state().is_committed()) {
             self.feed(run, &Event::Inventory { present });
         }
+    }
+}
+
+/// Takes up quota that the status says is reserved without a promise.
+fn restore_held(run: &mut Run) {
+    let Some(workload) = run.workload.as_ref().filter(|_| run.held.is_none() && !run.finished) else {
+        return;
+    };
+    if workload.reserves() && !run.workload_slot.is_uncertain() {
+        let admitted = workload.is(WorkloadCondition::Admitted);
+        run.held = Some(Held { grant: grant_of(workload), durable: true, admitted });
     }
 }
 

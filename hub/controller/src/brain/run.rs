@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::ledger::Slot;
 use super::tally::Tally;
-use crate::jobs::{JobView, json};
+use crate::jobs::{JobView, ManagedBy, json};
 use crate::ports::{Object, Version};
 
 /// The user's Job as last seen.
@@ -64,6 +64,17 @@ impl Workload {
         conditions::is_true(&self.status.conditions, condition.as_str())
     }
 
+    /// Whether its status says that quota is reserved for it, and by what.
+    pub(crate) fn reserves(&self) -> bool {
+        self.is(WorkloadCondition::QuotaReserved) && self.status.admission.is_some()
+    }
+
+    /// When a condition took its present status (wall clock).
+    pub(crate) fn since(&self, condition: WorkloadCondition) -> Option<Millis> {
+        let found = conditions::find(&self.status.conditions, condition.as_str());
+        found.map(|condition| Millis(condition.last_transition_time.0.as_millisecond()))
+    }
+
     /// Its LocalQueue.
     pub(crate) fn queue(&self) -> &str {
         json::text(&self.json, &["spec", "queueName"]).unwrap_or_default()
@@ -80,6 +91,14 @@ impl Workload {
             .iter()
             .map(|set| json::integer(set, &["count"]).unwrap_or(1))
             .fold(0, i64::saturating_add)
+    }
+
+    /// How many pods were admitted, which may be fewer.
+    pub(crate) fn admitted_count(&self) -> i64 {
+        let admission = self.status.admission.as_ref();
+        let counts = admission.map(|admission| admission.pod_set_assignments.iter().map(|set| set.count));
+        let sum = counts.and_then(Iterator::sum::<Option<i32>>);
+        sum.map_or_else(|| self.pod_count(), i64::from)
     }
 
     /// The stored promise with this id.
@@ -101,6 +120,17 @@ pub(crate) struct Grant {
     pub(crate) pod_sets: Vec<fact::PodSetAssignment>,
     pub(crate) demand: Vec<PodDemand>,
     pub(crate) verdict: Option<Verdict>,
+}
+
+/// Quota that a run holds without a promise: on the hub's own cluster, or until its admission checks are ready and a
+/// cluster is chosen. It is kept here until nothing of the run can be active, whatever becomes of the stored status.
+#[derive(Clone, Debug)]
+pub(crate) struct Held {
+    pub(crate) grant: Grant,
+    /// The Workload's status has said so.
+    pub(crate) durable: bool,
+    /// It was admitted to the hub's own cluster, durably.
+    pub(crate) admitted: bool,
 }
 
 /// A promise to a spoke and what belongs to it.
@@ -156,7 +186,6 @@ pub(crate) struct Preempted {
 
 /// One run.
 #[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, and any mix of them occurs")]
 pub(crate) struct Run {
     pub(crate) id: RunId,
     /// Namespace and name of the Job, here and on its spoke.
@@ -175,19 +204,21 @@ pub(crate) struct Run {
     pub(crate) promised: Option<Promised>,
     /// A promise that is over, as far as the spoke proved, although the Workload may still list it.
     pub(crate) settled: Option<PlacementId>,
-    /// Admitted to the hub's own cluster; the write is due or done.
-    pub(crate) home: Option<Grant>,
+    /// Quota without a promise; the write is due or done.
+    pub(crate) held: Option<Held>,
     pub(crate) excluded: Vec<Excluded>,
     /// It has to make room; until its stop is proven it holds its quota.
     pub(crate) preempted: Option<Preempted>,
     /// Another run's copy of the same name has not stopped.
     pub(crate) busy: bool,
-    /// Other admission checks are pending, which this version does not wait for.
-    pub(crate) gated: bool,
     /// Why it waits, as the engine said last.
     pub(crate) verdict: Option<Verdict>,
     /// Monotonic time of the first status of the copy that is not shown yet.
     pub(crate) unshown_since: Option<Millis>,
+    /// Monotonic time since which pods that were ready are not.
+    pub(crate) unready_since: Option<Millis>,
+    /// Monotonic time since which more pods are done with than the Workload says.
+    pub(crate) reclaim_since: Option<Millis>,
     /// A Tombstone carries its debt.
     pub(crate) tombstone: bool,
     pub(crate) tombstone_uid: Option<Uid>,
@@ -214,13 +245,14 @@ impl Run {
             finished: false,
             promised: None,
             settled: None,
-            home: None,
+            held: None,
             excluded: Vec::new(),
             preempted: None,
             busy: false,
-            gated: false,
             verdict: None,
             unshown_since: None,
+            unready_since: None,
+            reclaim_since: None,
             tombstone: false,
             tombstone_uid: None,
             tombstone_slot: Slot::default(),
@@ -243,11 +275,44 @@ impl Run {
 
     /// Whether it was admitted to the hub's own cluster, durably.
     pub(crate) fn runs_at_home(&self) -> bool {
-        self.workload.as_ref().is_some_and(|workload| {
-            workload.is(WorkloadCondition::Admitted)
-                && workload.status.cluster_name.is_none()
-                && workload.status.admission.is_some()
+        self.held.as_ref().is_some_and(|held| held.admitted)
+    }
+
+    /// Whether no pod of it is active on the hub's own cluster, as far as its Job says.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.job.as_ref().is_none_or(|job| {
+            let count = |field| json::integer(&job.json, &["status", field]).unwrap_or(0);
+            // What a Job of ours shows was mirrored from a copy.
+            let elsewhere = job.view.managed_by == ManagedBy::Fairlead;
+            elsewhere || (job.view.suspended && count("active") == 0 && count("terminating") == 0)
         })
+    }
+
+    /// Whether it has come to its end, stored or not.
+    pub(crate) fn has_result(&self) -> bool {
+        let copy = self.promised.as_ref().map(Promised::state);
+        let ended = self.job.as_ref().is_some_and(|job| job.view.finished);
+        self.finished || ended || matches!(copy, Some(State::Finished { .. }))
+    }
+
+    /// Whether a quota reservation of it is durable, as far as this record knows.
+    pub(crate) fn holds_quota(&self) -> bool {
+        let stored = self.workload.as_ref().is_some_and(Workload::reserves);
+        stored || self.may_have_copy() || self.held.as_ref().is_some_and(|held| held.durable)
+    }
+
+    /// What of its pods is known: how many are ready or have succeeded, and how many have succeeded.
+    pub(crate) fn pods(&self) -> Option<(i64, i64)> {
+        if let Some(promised) = &self.promised {
+            let copy = promised.copy.as_ref().filter(|_| *promised.state() == State::Running)?;
+            return Some((
+                i64::from(copy.ready).saturating_add(copy.succeeded.into()),
+                copy.succeeded.into(),
+            ));
+        }
+        let job = self.job.as_ref().filter(|_| self.runs_at_home())?;
+        let count = |field| json::integer(&job.json, &["status", field]).unwrap_or(0);
+        Some((count("ready").saturating_add(count("succeeded")), count("succeeded")))
     }
 
     /// Whether a copy of it may still exist somewhere.

@@ -15,6 +15,7 @@ pub(crate) use api::{Api, Fault};
 pub(crate) use objects::{cluster, job, queue_set};
 pub(crate) use spokes::{Manner, SpokeSim, ended};
 
+use super::settings::Lifecycle;
 use super::{Brain, BrainConfig, Effect, Input};
 use crate::ports::{Kind, Op, SpokeEvent};
 
@@ -31,6 +32,7 @@ pub(crate) struct Hub {
     pub(crate) log: Vec<Effect>,
     pub(crate) inbox: VecDeque<Input>,
     term: u64,
+    lifecycle: Lifecycle,
     /// Where the process dies: the effect, and whether it is still carried out.
     dies_at: Option<(Point, bool)>,
     dead: bool,
@@ -52,9 +54,15 @@ impl Hub {
 
     /// A hub without objects whose lists are complete.
     pub(crate) fn empty() -> Self {
+        Self::with_lifecycle(Lifecycle::default())
+    }
+
+    /// The same, with these settings.
+    pub(crate) fn with_lifecycle(lifecycle: Lifecycle) -> Self {
         let now = Now { wall: Millis(1_800_000_000_000), mono: Millis(1_000_000) };
         let mut hub = Self {
-            brain: Brain::new(config(1)),
+            brain: Brain::new(config(1, &lifecycle)),
+            lifecycle,
             api: Api::default(),
             spokes: BTreeMap::new(),
             now,
@@ -126,7 +134,7 @@ impl Hub {
 
     /// Runs until nothing more happens at this instant.
     pub(crate) fn settle(&mut self) {
-        for _ in 0..10_000 {
+        for _ in 0..200_000 {
             self.inbox.extend(self.api.drain());
             for (id, spoke) in &mut self.spokes {
                 self.inbox.extend(spoke.drain().map(|event| Input::Spoke(id.clone(), event)));
@@ -204,7 +212,7 @@ impl Hub {
     /// Moves the clock, with heartbeats of connected spokes every 10 s and a tick whenever one is due.
     pub(crate) fn advance(&mut self, ms: i64) {
         let end = self.now.mono.plus(ms);
-        let mut beat = self.now.mono.plus(10_000);
+        let mut beat = Millis((self.now.mono.0 / 10_000 + 1) * 10_000);
         while self.now.mono < end {
             let wake = self.brain.next_wake().filter(|wake| *wake > self.now.mono).unwrap_or(end);
             let next = wake.min(beat).min(end);
@@ -241,7 +249,7 @@ impl Hub {
     pub(crate) fn restart_without_connecting(&mut self) {
         self.crash();
         self.term += 1;
-        self.brain = Brain::new(config(self.term));
+        self.brain = Brain::new(config(self.term, &self.lifecycle));
         self.api.drain().for_each(drop);
         self.sync();
     }
@@ -249,7 +257,7 @@ impl Hub {
     /// A new process takes over and gets every list but one.
     pub(crate) fn recover_partly(&mut self, but: Kind) {
         self.term += 1;
-        self.brain = Brain::new(config(self.term));
+        self.brain = Brain::new(config(self.term, &self.lifecycle));
         self.api.drain().for_each(drop);
         self.inbox.extend(self.api.list());
         self.inbox.extend(Kind::WATCHED.into_iter().filter(|kind| *kind != but).map(Input::Synced));
@@ -263,6 +271,34 @@ impl Hub {
         for name in names {
             self.connect(&name);
         }
+    }
+
+    /// The last finalizer of an object that is being deleted goes, and with it the object.
+    pub(crate) fn take_finalizers(&mut self, kind: Kind, name: &str) {
+        let key = ObjectKey::new("team", name);
+        let op = Op::Patch(serde_json::json!({"metadata": {"finalizers": []}}));
+        let request = crate::ports::Request { id: crate::ports::OpId(0), kind, key, op, commit: false };
+        self.api.execute(&request, self.now.wall);
+        self.settle();
+    }
+
+    /// What the Job controller of the hub's own cluster writes.
+    pub(crate) fn job_status(&mut self, name: &str, status: Value) {
+        self.api.set_status(Kind::Job, "team", name, status);
+        self.settle();
+    }
+
+    /// Another writer changes the Workload of a job.
+    pub(crate) fn change_workload(&mut self, job: &str, change: impl FnOnce(&mut Value)) {
+        let mut workload = self.workload(job);
+        change(&mut workload);
+        let name = workload["metadata"]["name"].as_str().unwrap().to_owned();
+        let status = workload["status"].clone();
+        if workload["spec"] != self.workload(job)["spec"] {
+            self.apply((Kind::Workload, workload));
+        }
+        self.api.set_status(Kind::Workload, "team", &name, status);
+        self.settle();
     }
 
     pub(crate) fn job(&self, name: &str) -> Value {
@@ -336,10 +372,11 @@ fn owner(workload: &Value) -> &str {
     workload["metadata"]["ownerReferences"][0]["name"].as_str().unwrap_or_default()
 }
 
-fn config(term: u64) -> BrainConfig {
-    BrainConfig::new(Leadership {
+fn config(term: u64, lifecycle: &Lifecycle) -> BrainConfig {
+    let leadership = Leadership {
         incarnation: Incarnation(1),
         term: Term(term),
         nonce: Nonce(format!("nonce-{term}").into()),
-    })
+    };
+    BrainConfig { lifecycle: lifecycle.clone(), ..BrainConfig::new(leadership) }
 }

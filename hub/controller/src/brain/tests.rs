@@ -1,10 +1,15 @@
 //! The brain against a hub in memory.
 
+mod checks;
 mod deletion;
 mod failure;
 mod flow;
+mod life;
+mod many;
 mod preemption;
 mod queues;
+mod readiness;
 mod restart;
 mod rules;
 mod stress;
+mod writers;

@@ -47,6 +47,15 @@ impl Wakes {
 }
 
 impl Brain {
+    /// Lets the engine see the time, before it is told anything new: backoffs end by it.
+    pub(crate) fn advance_engine(&mut self) {
+        if self.world.next_wake().is_some_and(|wall| wall <= self.now.wall)
+            && self.world.advance(self.now.wall) == fairlead_engine::Changed::Yes
+        {
+            self.undecided = true;
+        }
+    }
+
     /// Looks at everything whose time has come.
     pub(crate) fn fire_wakes(&mut self) {
         while let Some(wake) = self.wakes.pop_due(self.now.mono) {
@@ -63,9 +72,6 @@ impl Brain {
                 }
                 Wake::Upkeep(kind, key) => self.sums.touch(kind, key),
             }
-        }
-        if self.world.next_wake().is_some_and(|wall| wall <= self.now.wall) {
-            self.undecided = true;
         }
     }
 }

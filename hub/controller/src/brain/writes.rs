@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
+use fairlead_api::conditions::DeactivationReason;
 use fairlead_model::ObjectKey;
 use serde_json::{Value, json};
 
 use super::events::{About, Said, event};
 use super::ledger::{Purpose, Readiness, Verb};
+use super::reconcile::is_marked;
 use super::run::Run;
+use super::upkeep::{is_orphan, other_finalizers};
 use super::wanted::{Around, wanted};
 use super::{Brain, Effect};
 use crate::jobs::view::ManagedBy;
@@ -44,12 +47,14 @@ impl Brain {
             Readiness::Busy => {}
             Readiness::MustRead => self.read_workload(run),
             Readiness::Free if run.workload.is_none() => self.create_workload(run),
+            Readiness::Free if run.is_ending() && is_orphan(run) => self.end_orphan(run),
             Readiness::Free if run.is_ending() => self.end_workload(run),
+            Readiness::Free if self.retire_workload(run) || self.sync_active(run) => {}
             Readiness::Free => self.write_status(run),
         }
     }
 
-    fn take_workload(&mut self, run: &mut Run, key: &ObjectKey, op: Op, commit: bool) {
+    pub(crate) fn take_workload(&mut self, run: &mut Run, key: &ObjectKey, op: Op, commit: bool) {
         let base = run.workload.as_ref().map_or(0, |workload| workload.version);
         let id = self.send(Purpose::Workload(run.id.clone()), Kind::Workload, key, op);
         if commit && let Some(Effect::Store(request)) = self.out.last_mut() {
@@ -105,10 +110,8 @@ impl Brain {
         if self.sync_queue_name(run) {
             return;
         }
-        let queue = self.cluster_queue_of_run(run);
-        let check = queue.and_then(|queue| self.catalog.dispatch_check(&queue));
-        let around = Around { check: check.as_ref(), evict: self.evict_reason(run), now: self.now.wall };
-        let Some(write) = wanted(run, around) else {
+        let around = self.around(run);
+        let Some(write) = wanted(run, &around) else {
             return;
         };
         let Some(workload) = &run.workload else {
@@ -122,6 +125,23 @@ impl Brain {
         let key = workload.key.clone();
         let patch = json!({"metadata": guard(&workload.uid, workload.version), "status": patch});
         self.take_workload(run, &key, Op::PatchStatus(patch), write.commit);
+        self.tell_eviction(run, &around);
+    }
+
+    /// Tells people of an eviction when it is being marked, and of a rejection.
+    fn tell_eviction(&mut self, run: &Run, around: &Around) {
+        if let Some((reason, message)) = &around.deactivate {
+            let reason = match reason {
+                DeactivationReason::AdmissionCheck => "AdmissionCheckRejected",
+                other => other.as_str(),
+            };
+            self.tell(run, Said { warning: true, reason, action: "Deactivate", note: message });
+        }
+        if let Some(eviction) = around.evict.as_ref().filter(|eviction| !is_marked(run, eviction)) {
+            let reason = format!("EvictedDueTo{}", eviction.reason);
+            let said = Said { warning: false, reason: &reason, action: "Evict", note: &eviction.message };
+            self.tell(run, said);
+        }
     }
 
     /// A job that still waits may be moved to another queue by its label.
@@ -132,7 +152,7 @@ impl Brain {
         let Some(queue) = job.view.queue.clone().filter(|queue| **queue != *workload.queue()) else {
             return false;
         };
-        if workload.status.admission.is_some() || run.promised.is_some() || run.home.is_some() {
+        if workload.status.admission.is_some() || run.promised.is_some() || run.held.is_some() {
             return false;
         }
         let key = workload.key.clone();
@@ -157,10 +177,16 @@ impl Brain {
         if !workload.held || !Self::may_let_go(run) {
             return;
         }
-        let finalizers: Vec<&Value> = json::list(&workload.json, &["metadata", "finalizers"])
-            .iter()
-            .filter(|finalizer| finalizer.as_str() != Some(fairlead_api::labels::RESOURCE_IN_USE))
-            .collect();
+        self.take_finalizer(run);
+    }
+
+    /// Takes our finalizer off.
+    pub(crate) fn take_finalizer(&mut self, run: &mut Run) {
+        let Some(workload) = run.workload.as_ref().filter(|workload| workload.held) else {
+            return;
+        };
+        let key = workload.key.clone();
+        let finalizers = other_finalizers(workload);
         let mut metadata = guard(&workload.uid, workload.version);
         if let Some(metadata) = metadata.as_object_mut() {
             metadata.insert("finalizers".into(), json!(finalizers));
@@ -176,11 +202,14 @@ impl Brain {
         let op = match run.job_slot.readiness(self.now.mono) {
             Readiness::Busy => return,
             Readiness::MustRead => Op::Get,
-            Readiness::Free => match self.job_change(run) {
+            Readiness::Free => match self.retired_job(run).or_else(|| self.job_change(run)) {
                 Some(op) => op,
                 None => return,
             },
         };
+        if matches!(op, Op::Delete(_)) {
+            self.tell_retired(run);
+        }
         let base = job.version;
         let started = matches!(&op, Op::Patch(patch) if !json::flag(patch, &["spec", "suspend"]));
         if matches!(op, Op::PatchStatus(_)) {
@@ -208,7 +237,15 @@ impl Brain {
         if runs == Some(job.view.suspended) {
             let mut patch = match (job.view.suspended, self.home_place(run)) {
                 (false, _) => home::stop_patch(),
-                (true, Some((original, place))) => home::start_patch(&job.json, &original, &place),
+                (true, Some((original, place))) => {
+                    let additions = self.additions_of(run).ok()?;
+                    let mut patch = home::start_patch(&job.json, &original, &place);
+                    if let Some(template) = patch.pointer_mut("/spec/template").and_then(Value::as_object_mut)
+                    {
+                        additions.stamp(template);
+                    }
+                    patch
+                }
                 (true, None) => json!({"spec": {"suspend": false}}),
             };
             if let Some(patch) = patch.as_object_mut() {
@@ -226,7 +263,7 @@ impl Brain {
     /// What of a copy the Job may show now.
     fn shown<'a>(&self, run: &'a Run) -> Option<status::Shown<'a>> {
         let job = run.job.as_ref()?;
-        if run.runs_at_home() || run.home.is_some() {
+        if run.held.is_some() && job.view.managed_by != ManagedBy::Fairlead {
             return None;
         }
         let ours = job.view.managed_by == ManagedBy::Fairlead;
@@ -256,6 +293,6 @@ impl Brain {
 }
 
 /// Makes a write conditional on the object being the one and the version that it was made from.
-fn guard(uid: &fairlead_model::Uid, version: u64) -> Value {
+pub(crate) fn guard(uid: &fairlead_model::Uid, version: u64) -> Value {
     json!({"uid": uid.as_str(), "resourceVersion": version.to_string()})
 }

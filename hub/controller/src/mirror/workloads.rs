@@ -20,37 +20,53 @@ use super::{key_of, topology};
 ///
 /// What could not be read, for people.
 pub fn workload_json(json: &Value) -> Result<Workload, Unreadable> {
+    let pod_sets: Vec<PodSet> = list(json, "/spec/podSets").iter().map(pod_set).collect::<Result<_, _>>()?;
+    let mut workload = Workload {
+        uid: Uid::from(text(json, "/metadata/uid")),
+        key: key_of(json),
+        queue: text(json, "/spec/queueName").into(),
+        priority: 0,
+        created: time(json, "/metadata/creationTimestamp").unwrap_or_default(),
+        active: json.pointer("/spec/active").and_then(Value::as_bool).unwrap_or(true),
+        finished: false,
+        hold: None,
+        reservation: reservation(json, &pod_sets)?,
+        evicted: None,
+        requeue_blocked: false,
+        requeue_at: None,
+        checks: Vec::new(),
+        reclaimable: Vec::new(),
+        preemption_gated: false,
+        unhealthy_nodes: Vec::new(),
+        excluded: Vec::new(),
+        pods_ready: false,
+        pod_sets: pod_sets.into(),
+    };
+    refresh(&mut workload, json);
+    Ok(workload)
+}
+
+/// Reads again what is not part of the `spec`, but for the reservation.
+pub(super) fn refresh(workload: &mut Workload, json: &Value) {
     let condition = |name: &str, status: &str| {
         let mut all = list(json, "/status/conditions").iter();
         all.find(|it| text(it, "/type") == name && text(it, "/status") == status)
     };
-    let pod_sets: Vec<PodSet> = list(json, "/spec/podSets").iter().map(pod_set).collect::<Result<_, _>>()?;
-    Ok(Workload {
-        uid: Uid::from(text(json, "/metadata/uid")),
-        key: key_of(json),
-        queue: text(json, "/spec/queueName").into(),
-        priority: priority(json),
-        created: time(json, "/metadata/creationTimestamp").unwrap_or_default(),
-        active: json.pointer("/spec/active").and_then(Value::as_bool).unwrap_or(true),
-        finished: condition("Finished", "True").is_some(),
-        hold: hold(json),
-        reservation: reservation(json, &pod_sets)?,
-        evicted: condition("Evicted", "True").map(eviction),
-        requeue_blocked: condition("Requeued", "False").is_some(),
-        requeue_at: time(json, "/status/requeueState/requeueAt"),
-        checks: list(json, "/status/admissionChecks").iter().map(check_state).collect(),
-        reclaimable: list(json, "/status/reclaimablePods")
-            .iter()
-            .map(|pods| (Arc::from(text(pods, "/name")), count(pods.get("count")).unwrap_or(0)))
-            .collect(),
-        preemption_gated: preemption_gated(json),
-        unhealthy_nodes: list(json, "/status/unhealthyNodes")
-            .iter()
-            .map(|node| text(node, "/name").into())
-            .collect(),
-        excluded: Vec::new(),
-        pod_sets: pod_sets.into(),
-    })
+    workload.priority = priority(json);
+    workload.finished = condition("Finished", "True").is_some();
+    workload.hold = hold(json);
+    workload.evicted = condition("Evicted", "True").map(eviction);
+    workload.requeue_blocked = condition("Requeued", "False").is_some();
+    workload.requeue_at = time(json, "/status/requeueState/requeueAt");
+    workload.checks = list(json, "/status/admissionChecks").iter().map(check_state).collect();
+    workload.reclaimable = list(json, "/status/reclaimablePods")
+        .iter()
+        .map(|pods| (Arc::from(text(pods, "/name")), count(pods.get("count")).unwrap_or(0)))
+        .collect();
+    workload.preemption_gated = preemption_gated(json);
+    workload.unhealthy_nodes =
+        list(json, "/status/unhealthyNodes").iter().map(|node| text(node, "/name").into()).collect();
+    workload.pods_ready = condition("PodsReady", "True").is_some();
 }
 
 /// `spec.priority` plus the boost annotation.

@@ -209,6 +209,17 @@ impl SpokeSim {
         });
     }
 
+    /// The pods of every live copy are ready.
+    pub(crate) fn all_ready(&mut self) {
+        for (id, entry) in &mut self.entries {
+            let CopyState::Live(copy) = &mut entry.state else { continue };
+            copy.ready = copy.active;
+            self.version += 1;
+            entry.version = self.version;
+            self.news.push_back(SpokeEvent::Observed(id.clone(), entry.clone()));
+        }
+    }
+
     /// The copy ends.
     pub(crate) fn finish(&mut self, succeeded: bool) {
         self.change(|copy| {

@@ -16,15 +16,19 @@ const SPOKES: [&str; 3] = ["east", "north", "west"];
 const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 
 /// A small generator of numbers that look random and are the same for the same seed.
-struct Dice(u64);
+pub(super) struct Dice(u64);
 
 impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
+    pub(super) fn of(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0x5DEE_CE66)
+    }
+
+    pub(super) fn roll(&mut self, sides: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(self.0 >> 33).unwrap() % sides
     }
 
-    fn pick<'a, T>(&mut self, list: &'a [T]) -> &'a T {
+    pub(super) fn pick<'a, T>(&mut self, list: &'a [T]) -> &'a T {
         &list[self.roll(list.len())]
     }
 }
@@ -48,8 +52,7 @@ struct Storm {
 impl Storm {
     fn new(seed: u64) -> Self {
         let hub = Hub::with_spokes(&SPOKES);
-        let dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0x5DEE_CE66);
-        Self { hub, dice, ways: BTreeMap::new(), orders: BTreeMap::new() }
+        Self { hub, dice: Dice::of(seed), ways: BTreeMap::new(), orders: BTreeMap::new() }
     }
 
     fn gather(&mut self) {
