@@ -36,7 +36,7 @@ pub use check::{Finding, Rule, check};
 pub use fact::Fact;
 pub use plan::{Admission, Head, Outcome, Plan, Preempted};
 pub use policy::{Budget, Policy, Settings};
-pub use world::{Changed, PendingQueue, QueueUsage, Snapshot, World};
+pub use world::{CellView, Changed, InLine, Line, NodeView, PendingQueue, QueueUsage, Snapshot, World};
 
 use fairlead_model::Millis;
 

@@ -18,6 +18,7 @@ pub(crate) mod clusters;
 mod commit;
 pub(crate) mod holders;
 mod holding;
+mod line;
 mod local_use;
 mod pending;
 pub(crate) mod rows;
@@ -26,6 +27,7 @@ mod topology;
 mod view;
 
 pub(crate) use clusters::ClusterRow;
+pub use line::{CellView, InLine, Line, NodeView};
 use rows::{ClassKey, Queue, Row};
 pub use view::{PendingQueue, QueueUsage};
 
