@@ -15,6 +15,22 @@ pub fn now() -> Now {
     Now { wall: read(ClockId::CLOCK_REALTIME), mono: read(STEADY) }
 }
 
+/// Measures how long something takes, finer than the clocks: for measurements, never for decisions.
+#[derive(Clone, Copy, Debug)]
+pub struct Stopwatch(std::time::Instant);
+
+impl Stopwatch {
+    /// Begins now.
+    pub fn start() -> Self {
+        Self(std::time::Instant::now())
+    }
+
+    /// How long it has been running.
+    pub fn elapsed(self) -> std::time::Duration {
+        self.0.elapsed()
+    }
+}
+
 /// A clock that cannot be read gives zero; the kernel guarantees both of those asked for.
 fn read(clock: ClockId) -> Millis {
     clock_gettime(clock).map_or(Millis(0), |time| {

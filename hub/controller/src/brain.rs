@@ -34,6 +34,7 @@ mod dispatch;
 mod events;
 mod evict;
 mod facts;
+mod gauges;
 mod intake;
 mod ledger;
 mod outcomes;
@@ -46,6 +47,7 @@ mod sessions;
 pub mod settings;
 mod spoke;
 mod tally;
+mod transitions;
 mod upkeep;
 mod wakes;
 mod wanted;
@@ -64,6 +66,7 @@ use fairlead_session::Command;
 
 pub use catalog::is_dispatch_controller;
 
+use crate::measure::Measurement;
 use crate::mirror::Mirror;
 use crate::ports::{Acknowledgement, Kind, Object, OpId, Outcome, Request, SpokeEvent, Version};
 use catalog::Catalog;
@@ -167,6 +170,8 @@ pub enum Effect {
         /// The observation.
         ack: Acknowledgement,
     },
+    /// Something happened that is counted or timed.
+    Measure(Measurement),
     /// Something that an operator should see: log it.
     Warn(String),
     /// The hub must not go on: end the process.

@@ -15,6 +15,7 @@ mod lanes;
 mod leadership;
 mod preflight;
 mod pump;
+mod questions;
 mod store;
 mod watches;
 
@@ -24,6 +25,7 @@ pub use lanes::{EVENT_LANES, IN_FLIGHT};
 pub use leadership::{Lead, LeadError, lead};
 pub use preflight::{PreflightError, preflight};
 pub use pump::{Core, Pump, PumpError};
+pub use questions::{Asker, Questions, Stopping, questions};
 pub use store::KubeStore;
 pub use watches::{readiness_name, watch};
 

@@ -1,11 +1,15 @@
 //! Turning the engine's plans into promises.
 
-use fairlead_engine::{Admission, Budget, Outcome, Preempted as Victim, decide};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use fairlead_engine::{Admission, Budget, Outcome, Plan, Preempted as Victim, decide};
 use fairlead_model::{RunId, Verdict};
 
-use super::Brain;
 use super::events::Said;
 use super::run::{Grant, Held, Preempted, Run};
+use super::{Brain, Effect};
+use crate::measure::Measurement;
 
 /// Calls of the engine in one turn; what is left then is decided in the next.
 const CALLS: u32 = 64;
@@ -16,6 +20,7 @@ impl Brain {
         if !self.is_ready() || !self.undecided {
             return;
         }
+        let (mut admitted, mut skipped) = (false, BTreeMap::new());
         for _ in 0..CALLS {
             let snapshot = self.world.snapshot();
             let plan = decide(&snapshot, &self.config.policy, self.now.wall, Budget::default());
@@ -27,6 +32,8 @@ impl Brain {
                     self.dirty.insert(run);
                 }
             }
+            admitted |= !plan.admissions.is_empty();
+            count_skipped(&plan, &mut skipped);
             let quiet = plan.quiet && plan.admissions.is_empty();
             for victim in &plan.evictions {
                 self.preempt(victim);
@@ -39,6 +46,7 @@ impl Brain {
                 break;
             }
         }
+        self.out.push(Effect::Measure(Measurement::Attempt { admitted, skipped }));
         self.tell_waiting();
     }
 
@@ -48,6 +56,9 @@ impl Brain {
             return;
         };
         let at = self.now.wall;
+        let by = self.runs.by_workload.get(&victim.by).and_then(|id| self.runs.get(id));
+        let by = by.and_then(|run| self.cluster_queue_of_run(run)).unwrap_or_default();
+        self.out.push(Effect::Measure(Measurement::Preempted { by, reason: victim.cause.token().into() }));
         let message = format!("Preempted to make room for {}", victim.by_key);
         self.with_run(&id, |brain, run| {
             let said = Said { warning: false, reason: "Preempted", action: "Preempt", note: &message };
@@ -115,6 +126,16 @@ impl Brain {
                     _ => {}
                 }
             });
+        }
+    }
+}
+
+/// Workloads of a plan that lost to an earlier one although they would have had to preempt.
+fn count_skipped(plan: &Plan, skipped: &mut BTreeMap<Arc<str>, u32>) {
+    for head in &plan.heads {
+        let count = skipped.entry(Arc::clone(&head.cluster_queue)).or_default();
+        if head.outcome == Outcome::Skipped {
+            *count = count.saturating_add(1);
         }
     }
 }

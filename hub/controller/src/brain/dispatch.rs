@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fairlead_model::{PlacementId, SpokeId};
+use fairlead_model::{Millis, PlacementId, SpokeId};
 use fairlead_placement::{
     self as placement, Event, Mark, Order, Placement, Promise, Sighting, State, StopCause, step,
 };
@@ -14,6 +14,7 @@ use super::run::{Grant, Promised, Run};
 use super::{Brain, Effect};
 use crate::jobs::affinity::PlaceLabels;
 use crate::jobs::copy::{Place, copy_of};
+use crate::measure::Measurement;
 use crate::ports::Acknowledgement;
 
 impl Brain {
@@ -35,6 +36,8 @@ impl Brain {
             return;
         };
         let placement::Step { next, effects } = step(promised.placement.clone(), event, self.now);
+        let happened = measured(promised, &next, self.now.wall);
+        self.out.extend(happened.map(Effect::Measure));
         promised.placement = next;
         for effect in effects {
             self.follow(run, effect);
@@ -199,6 +202,23 @@ impl Brain {
         self.dirty.extend(waiting);
         self.spoke_changed(id);
     }
+}
+
+/// What a step of a promise means for measurements.
+fn measured(promised: &Promised, next: &Placement, now: Millis) -> Option<Measurement> {
+    let cluster = Arc::clone(&promised.cluster);
+    let took_ms = now.since(promised.grant.at).max(0);
+    let result = match (promised.state(), next.state()) {
+        (State::Preparing { .. }, State::Accepted) => "Accepted",
+        (State::Preparing { .. }, State::Closed(placement::Closing::Refused { reason, .. })) => {
+            reason.token()
+        }
+        (State::Preparing { .. }, State::Closed(placement::Closing::NoAnswer)) => "NoAnswer",
+        (State::Accepted, State::Starting) => return Some(Measurement::Committed { cluster, took_ms }),
+        _ => return None,
+    };
+    let cluster_queue = Arc::clone(&promised.grant.cluster_queue);
+    Some(Measurement::Prepared { cluster_queue, cluster, result, took_ms })
 }
 
 fn address(run: &Run) -> Option<(SpokeId, PlacementId)> {

@@ -89,7 +89,8 @@ impl Brain {
         };
         self.runs.ensure(&id, &key);
         self.runs.by_workload.insert(object.uid.clone(), id.clone());
-        self.with_run(&id, |_, run| {
+        self.with_run(&id, |brain, run| {
+            brain.measure_change(run, &workload);
             let generation = |json| json::integer(json, &["metadata", "generation"]);
             let known = run.workload.as_ref().is_some_and(|known| {
                 known.uid == object.uid && generation(&known.json) == generation(&object.json)

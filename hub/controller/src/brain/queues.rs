@@ -26,6 +26,8 @@ use super::wakes::Wake;
 use crate::jobs::json;
 use crate::ports::{Kind, Object, Op};
 
+pub(super) use active::is_deleting;
+
 /// Least time between two status writes of one queue, in milliseconds.
 const PAUSE_MS: i64 = 1_000;
 
@@ -212,7 +214,7 @@ impl Brain {
 
     /// The label by which the admission policies know the LocalQueues of federated ClusterQueues.
     fn label_patch(&self, object: &Object) -> Option<Value> {
-        if object.kind != Kind::LocalQueue || active::is_deleting(object) {
+        if object.kind != Kind::LocalQueue || is_deleting(object) {
             return None;
         }
         let queue = self.catalog.cluster_queue_of(&object.key);

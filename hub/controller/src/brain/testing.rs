@@ -205,7 +205,7 @@ impl Hub {
                     spoke.acknowledged(&ack);
                 }
             }
-            Effect::Warn(_) | Effect::Fatal(_) => {}
+            Effect::Measure(_) | Effect::Warn(_) | Effect::Fatal(_) => {}
         }
     }
 

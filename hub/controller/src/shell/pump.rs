@@ -13,8 +13,10 @@ use tracing::{info, warn};
 use super::crash::Crashes;
 use super::inbox::Inbox;
 use super::lanes::Lanes;
+use super::questions::Questions;
 use super::watches::readiness_name;
 use crate::brain::{Brain, Effect, Input};
+use crate::measure::Measures;
 use crate::ports::{Spokes, Store};
 
 /// What the pump drives: the brain, or a stand-in in tests.
@@ -56,6 +58,8 @@ pub struct Pump<C, S, G> {
     spokes: Arc<G>,
     readiness: Readiness,
     crashes: Crashes,
+    questions: Questions<C>,
+    measures: Option<Arc<dyn Measures>>,
 }
 
 impl<C: Core, S: Store, G: Spokes> Pump<C, S, G> {
@@ -68,7 +72,23 @@ impl<C: Core, S: Store, G: Spokes> Pump<C, S, G> {
         readiness: Readiness,
     ) -> Self {
         let (sender, inbox) = inbox;
-        Self { core, inbox, lanes: Lanes::new(store, sender), spokes, readiness, crashes: Crashes::new() }
+        let (questions, measures) = (Questions::nobodys(), None);
+        let (lanes, crashes) = (Lanes::new(store, sender), Crashes::new());
+        Self { core, inbox, lanes, spokes, readiness, crashes, questions, measures }
+    }
+
+    /// Answers these questions between turns.
+    #[must_use]
+    pub fn answering(mut self, questions: Questions<C>) -> Self {
+        self.questions = questions;
+        self
+    }
+
+    /// Tells `measures` what happens.
+    #[must_use]
+    pub fn measured_by(mut self, measures: Arc<dyn Measures>) -> Self {
+        self.measures = Some(measures);
+        self
     }
 
     /// Runs until cancelled or until the brain gives up; then waits for the writes that are under way.
@@ -78,6 +98,10 @@ impl<C: Core, S: Store, G: Spokes> Pump<C, S, G> {
             let end = tokio::select! {
                 biased;
                 () = cancel.cancelled() => break Ok(()),
+                question = self.questions.next() => {
+                    question(&self.core);
+                    Ok(())
+                }
                 batch = self.inbox.take() => self.absorb(batch),
                 () = until(wake) => self.input(Input::Tick).and_then(|()| self.input(Input::Turn)),
             };
@@ -108,7 +132,10 @@ impl<C: Core, S: Store, G: Spokes> Pump<C, S, G> {
             self.readiness.meet(&readiness_name(*kind));
         }
         self.crashes.before(&input);
-        for effect in self.core.step(input, clock::now()) {
+        let watch = clock::Stopwatch::start();
+        let effects = self.core.step(input, clock::now());
+        let took = watch.elapsed();
+        for effect in effects {
             self.crashes.effect(&effect);
             match effect {
                 Effect::Store(request) => self.lanes.start(request),
@@ -117,6 +144,11 @@ impl<C: Core, S: Store, G: Spokes> Pump<C, S, G> {
                 }
                 Effect::Withdraw { spoke, placement } => self.spokes.withdraw(&spoke, placement),
                 Effect::Acknowledge { spoke, ack } => self.spokes.acknowledge(&spoke, ack),
+                Effect::Measure(happened) => {
+                    if let Some(measures) = &self.measures {
+                        measures.record(&happened, took);
+                    }
+                }
                 Effect::Warn(what) => warn!("{what}"),
                 Effect::Fatal(why) => return Err(PumpError::Fatal(why)),
             }

@@ -198,3 +198,19 @@ async fn a_brain_that_gives_up_ends_the_pump_with_its_reason() {
     let end = world.pump.await.unwrap().unwrap_err();
     assert_eq!(end.to_string(), "the schema is foreign");
 }
+
+#[tokio::test]
+async fn a_question_is_answered_from_the_core_and_after_the_end_by_an_error() {
+    let (got, _kept) = mpsc::unbounded_channel();
+    let core = Scripted { script: VecDeque::from([("never", Vec::new())]), got };
+    let (asker, questions) = super::questions();
+    let (begun, _begun) = mpsc::unbounded_channel();
+    let store = Arc::new(Gated { gate: Semaphore::new(0), begun });
+    let pump = Pump::new(core, super::inbox(), store, Arc::<Notes>::default(), Readiness::default());
+    let cancel = CancellationToken::new();
+    let pump = tokio::spawn(pump.answering(questions).run(cancel.clone()));
+    assert_eq!(asker.ask(|core: &Scripted| core.script.len()).await, Ok(1));
+    cancel.cancel();
+    assert!(pump.await.unwrap().is_ok());
+    assert_eq!(asker.ask(|core: &Scripted| core.script.len()).await, Err(super::Stopping));
+}

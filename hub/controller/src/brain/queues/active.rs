@@ -29,6 +29,17 @@ impl Active {
 }
 
 impl Brain {
+    /// Whether a ClusterQueue admits workloads.
+    pub(in crate::brain) fn is_cluster_queue_active(&self, object: &Object) -> bool {
+        self.cluster_queue_active(object).holds
+    }
+
+    /// Whether a LocalQueue takes workloads.
+    pub(in crate::brain) fn is_local_queue_active(&self, object: &Object) -> bool {
+        let queue = self.catalog.cluster_queue_of(&object.key).unwrap_or_default();
+        self.local_queue_active(object, &queue).holds
+    }
+
     pub(super) fn set_active(&self, list: &mut Vec<Condition>, object: &Object, active: &Active) {
         let generation = json::integer(&object.json, &["metadata", "generation"]);
         let wanted = Wanted::new(ACTIVE, Status::from(active.holds), active.reason, active.message.as_str());
@@ -128,6 +139,6 @@ fn is_stopped(object: &Object) -> bool {
     !matches!(json::text(&object.json, &["spec", "stopPolicy"]), None | Some("None"))
 }
 
-pub(super) fn is_deleting(object: &Object) -> bool {
+pub(in crate::brain) fn is_deleting(object: &Object) -> bool {
     json::at(&object.json, &["metadata", "deletionTimestamp"]).is_some()
 }
