@@ -49,6 +49,6 @@ impl Lane {
 }
 
 /// The one TLS provider of all our binaries.
-fn provider() -> Arc<CryptoProvider> {
+pub fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::aws_lc_rs::default_provider())
 }

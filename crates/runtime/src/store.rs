@@ -154,6 +154,23 @@ impl Store {
         }
     }
 
+    /// Lets the API server judge something (a token, an access) and returns the review with its answer. Nothing is stored.
+    ///
+    /// # Errors
+    ///
+    /// What came instead of an answer.
+    pub async fn review(&self, resource: &Resource, review: Value) -> Result<Value, String> {
+        let (key, op, options) = (ObjectKey::new("", ""), Op::Create(review), Options::default());
+        let request = build(&Call { resource, key: &key, op: &op, options: &options })?;
+        let sent = tokio::time::timeout(options.timeout, self.send(request)).await;
+        let (code, body) = sent.map_err(|why| why.to_string())?.map_err(|why| why.to_string())?;
+        if code.is_success() {
+            return serde_json::from_slice(&body).map_err(|why| format!("the answer is not JSON: {why}"));
+        }
+        let status: Status = serde_json::from_slice(&body).unwrap_or_default();
+        Err(format!("{code}: {}", status.message))
+    }
+
     async fn send(&self, request: Request<Body>) -> Result<(StatusCode, Vec<u8>), kube::Error> {
         let response = self.client.send(request).await?;
         let code = response.status();

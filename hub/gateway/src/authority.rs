@@ -27,10 +27,10 @@ const SERVER_LIFE: Duration = Duration::from_hours(30 * 24);
 #[derive(Debug, thiserror::Error)]
 pub enum AuthorityError {
     /// The Secret cannot be read or created.
-    #[error("cannot read or create the Secret {CA_SECRET}: {0}")]
+    #[error("cannot read or create the CA's Secret: {0}")]
     Secret(String),
     /// The Secret's content is not a CA.
-    #[error("the Secret {CA_SECRET} does not hold a CA: {0}")]
+    #[error("the CA's Secret does not hold one: {0}")]
     Content(String),
     /// A key or certificate could not be made.
     #[error(transparent)]
@@ -46,20 +46,24 @@ pub fn unix_now() -> UnixTime {
 /// Reads the CA, or makes it when there is none. Of several that make it at once one wins, by create-only, and
 /// all use that one's.
 pub async fn load_or_create(store: &Store, namespace: &str) -> Result<Ca, AuthorityError> {
-    let key = ObjectKey::new(namespace, CA_SECRET);
-    match execute(store, &SECRETS, &key, Op::Get).await {
+    load_or_create_at(store, &ObjectKey::new(namespace, CA_SECRET), "Fairlead hub CA").await
+}
+
+/// The same for another CA, in the Secret `key`.
+pub async fn load_or_create_at(store: &Store, key: &ObjectKey, name: &str) -> Result<Ca, AuthorityError> {
+    match execute(store, &SECRETS, key, Op::Get).await {
         Outcome::Done(secret) => return read(&secret),
         Outcome::NotFound => {}
         other => return Err(AuthorityError::Secret(describe(other))),
     }
-    let ca = Ca::generate("Fairlead hub CA", unix_now(), CA_LIFE)?;
-    match execute(store, &SECRETS, &key, Op::Create(secret(&key, &ca))).await {
+    let ca = Ca::generate(name, unix_now(), CA_LIFE)?;
+    match execute(store, &SECRETS, key, Op::Create(secret(key, &ca))).await {
         Outcome::Done(_) => {
-            info!(pin = %ca.pin(), "made a new CA");
+            info!(secret = %key, pin = %ca.pin(), "made a new CA");
             Ok(ca)
         }
         // Another process was quicker, or our own create went through unanswered: either way it is there now.
-        Outcome::AlreadyExists | Outcome::Unknown(_) => match execute(store, &SECRETS, &key, Op::Get).await {
+        Outcome::AlreadyExists | Outcome::Unknown(_) => match execute(store, &SECRETS, key, Op::Get).await {
             Outcome::Done(secret) => read(&secret),
             other => Err(AuthorityError::Secret(describe(other))),
         },
@@ -111,7 +115,7 @@ pub async fn renew_server(
             () = tokio::time::sleep(SERVER_LIFE / 3 * 2) => {}
         }
         slot.replace_server(ca.issue_server(&names, unix_now(), SERVER_LIFE)?)?;
-        info!("exchanged the gateway's certificate");
+        info!(?names, "exchanged the server's certificate");
     }
 }
 

@@ -38,7 +38,7 @@ pub(super) const ANY: &str = "*";
 
 /// Every crate of the workspace. A new crate is added here, with the arrows it needs and no more, and to the code
 /// map of `ARCHITECTURE.md`.
-pub(super) const LAYOUT: [Place; 17] = [
+pub(super) const LAYOUT: [Place; 19] = [
     place("fairlead-model", "crates/model", Pure, &[]),
     place("fairlead-fit", "crates/fit", Pure, &["fairlead-model"]),
     place("fairlead-api", "crates/api", Shell, &["fairlead-model"]),
@@ -48,6 +48,7 @@ pub(super) const LAYOUT: [Place; 17] = [
     place("fairlead-link", "proto/link", Shell, &["fairlead-model", "fairlead-pki", "fairlead-session"]),
     place("fairlead-engine", "hub/engine", Pure, &["fairlead-fit", "fairlead-model"]),
     place("fairlead-placement", "hub/placement", Pure, &["fairlead-model"]),
+    place("fairlead-config", "hub/config", Shell, &["fairlead-api", "fairlead-engine", "fairlead-model"]),
     place(
         "fairlead-controller",
         "hub/controller",
@@ -76,17 +77,35 @@ pub(super) const LAYOUT: [Place; 17] = [
         ],
     ),
     place(
+        "fairlead-serving",
+        "hub/serving",
+        Shell,
+        &[
+            "fairlead-api",
+            "fairlead-controller",
+            "fairlead-engine",
+            "fairlead-fit",
+            "fairlead-model",
+            "fairlead-pki",
+            "fairlead-placement",
+            "fairlead-runtime",
+            "fairlead-session",
+        ],
+    ),
+    place(
         "fairlead-hub",
         "hub",
         Shell,
         &[
             "fairlead-api",
+            "fairlead-config",
             "fairlead-controller",
             "fairlead-gateway",
             "fairlead-link",
             "fairlead-model",
             "fairlead-pki",
             "fairlead-runtime",
+            "fairlead-serving",
             "fairlead-session",
         ],
     ),

@@ -31,6 +31,17 @@ impl CertificateSlot {
         Self::new(read_chain(certificate_pem)?, key.to_der())
     }
 
+    /// A slot with a server's certificate (PEM, leaf first) and its key (PEM), made by somebody else.
+    pub fn of_pem(certificate_pem: &str, key_pem: &str) -> Result<Self, PkiError> {
+        Self::new(read_chain(certificate_pem)?, read_key(key_pem)?)
+    }
+
+    /// Exchanges a certificate and key that somebody else made.
+    pub fn replace_pem(&self, certificate_pem: &str, key_pem: &str) -> Result<(), PkiError> {
+        self.put(certified(read_chain(certificate_pem)?, read_key(key_pem)?)?);
+        Ok(())
+    }
+
     fn new(chain: Vec<CertificateDer<'static>>, key: PrivateKeyDer<'static>) -> Result<Self, PkiError> {
         Ok(Self { current: RwLock::new(certified(chain, key)?) })
     }
@@ -67,8 +78,12 @@ fn certified(
     }
 }
 
+fn read_key(pem: &str) -> Result<PrivateKeyDer<'static>, PkiError> {
+    PrivateKeyDer::from_pem_slice(pem.as_bytes()).map_err(|why| PkiError::malformed("the private key", &why))
+}
+
 fn read_chain(pem: &str) -> Result<Vec<CertificateDer<'static>>, PkiError> {
-    let malformed = |why: &dyn ToString| PkiError::malformed("the spoke's certificate", &why.to_string());
+    let malformed = |why: &dyn ToString| PkiError::malformed("the certificate", &why.to_string());
     let chain: Vec<_> = CertificateDer::pem_slice_iter(pem.as_bytes())
         .collect::<Result<_, _>>()
         .map_err(|why| malformed(&why))?;
