@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
-use fairlead_api::labels::SYSTEM_NAMESPACE;
 use fairlead_runtime::settings;
 use fairlead_runtime::telemetry::Format;
 
@@ -22,14 +21,14 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run the hub until it is told to stop.
-    Run(Box<Settings>),
+    Run(Box<RunArgs>),
     /// Print the version.
     Version,
 }
 
 /// How the hub runs. Each option can be given as an environment variable, too.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Settings {
+pub(crate) struct RunArgs {
     /// Kubeconfig of the hub's cluster. Without it: KUBECONFIG, ~/.kube/config, the pod's service account.
     #[arg(long, env = "FAIRLEAD_KUBECONFIG", value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
@@ -38,27 +37,42 @@ pub(crate) struct Settings {
     #[arg(long, env = "FAIRLEAD_CONTEXT", value_name = "NAME")]
     pub(crate) context: Option<String>,
 
-    /// Namespace of the hub's own objects: lease, CA, join tokens.
-    #[arg(long, env = "FAIRLEAD_NAMESPACE", value_name = "NAME", default_value = SYSTEM_NAMESPACE)]
-    pub(crate) namespace: String,
+    /// The configuration file: Kueue's Configuration, with a section `fairlead`. What is given here counts more.
+    #[arg(long, env = "FAIRLEAD_CONFIG", value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
 
-    /// Where spokes are listened for.
-    #[arg(long, env = "FAIRLEAD_LISTEN", value_name = "ADDRESS", default_value = "0.0.0.0:7443")]
-    pub(crate) listen: SocketAddr,
+    /// Feature gates, as Name=true,Other=false. Give them here or in the file, not in both.
+    #[arg(long, env = "FAIRLEAD_FEATURE_GATES", value_name = "GATES")]
+    pub(crate) feature_gates: Option<String>,
+
+    /// Namespace of the hub's own objects: lease, CA, join tokens [default: fairlead-system].
+    #[arg(long, env = "FAIRLEAD_NAMESPACE", value_name = "NAME")]
+    pub(crate) namespace: Option<String>,
+
+    /// Where spokes are listened for [default: 0.0.0.0:7443].
+    #[arg(long, env = "FAIRLEAD_LISTEN", value_name = "ADDRESS")]
+    pub(crate) listen: Option<SocketAddr>,
 
     /// How spokes reach that address, as HOST:PORT: it is printed by `kubectl fairlead join`, and the host is the
     /// name in the gateway's certificate.
     #[arg(long, env = "FAIRLEAD_ADVERTISE", value_name = "HOST:PORT", value_parser = advertised)]
-    pub(crate) advertise: Advertised,
+    pub(crate) advertise: Option<Advertised>,
 
-    /// Where /livez and /readyz are answered.
-    #[arg(long, env = "FAIRLEAD_HEALTH", value_name = "ADDRESS", default_value = "0.0.0.0:8081")]
-    pub(crate) health: SocketAddr,
+    /// Where /livez and /readyz are answered [default: 0.0.0.0:8081].
+    #[arg(long, env = "FAIRLEAD_HEALTH", value_name = "ADDRESS")]
+    pub(crate) health: Option<SocketAddr>,
 
-    /// How long a finished copy stays on its spoke, so that its logs can be read.
-    #[arg(long, env = "FAIRLEAD_RETAIN_FINISHED", value_name = "DURATION", default_value = "1h",
-          value_parser = settings::duration)]
-    pub(crate) retain_finished: Duration,
+    /// Where metrics are served, over TLS [default: 0.0.0.0:8443].
+    #[arg(long, env = "FAIRLEAD_METRICS", value_name = "ADDRESS")]
+    pub(crate) metrics: Option<SocketAddr>,
+
+    /// Where the visibility API is served, over TLS [default: 0.0.0.0:8082].
+    #[arg(long, env = "FAIRLEAD_VISIBILITY", value_name = "ADDRESS")]
+    pub(crate) visibility: Option<SocketAddr>,
+
+    /// How long a finished copy stays on its spoke, so that its logs can be read [default: 1h].
+    #[arg(long, env = "FAIRLEAD_RETAIN_FINISHED", value_name = "DURATION", value_parser = settings::duration)]
+    pub(crate) retain_finished: Option<Duration>,
 
     /// Who this process is, for people; the lease shows it.
     #[arg(long, env = "FAIRLEAD_IDENTITY", value_name = "NAME", default_value_t = default_identity())]
@@ -78,7 +92,7 @@ pub(crate) struct Advertised {
     pub(crate) host: String,
 }
 
-fn advertised(text: &str) -> Result<Advertised, String> {
+pub(crate) fn advertised(text: &str) -> Result<Advertised, String> {
     let (host, _port) = settings::host_port(text)?;
     Ok(Advertised { address: text.to_owned(), host })
 }

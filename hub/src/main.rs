@@ -3,6 +3,8 @@
 mod args;
 mod keeper;
 mod run;
+mod serving;
+mod settings;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -15,7 +17,7 @@ use crate::args::{Args, Command};
 async fn main() -> ExitCode {
     match Args::parse().command {
         Command::Version => version(),
-        Command::Run(settings) => match run::run(settings).await {
+        Command::Run(args) => match run::run(*args).await {
             Ok(()) => ExitCode::SUCCESS,
             Err(why) => {
                 tracing::error!("{why:#}");

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use fairlead_api::labels::HUB_USER_AGENT;
-use fairlead_controller::brain::{Brain, BrainConfig, Input};
+use fairlead_controller::brain::{Brain, Input};
 use fairlead_controller::ports::Kind;
-use fairlead_controller::shell::{self, KubeStore, Lead, Pump};
+use fairlead_controller::shell::{self, Asker, KubeStore, Lead, Pump};
 use fairlead_gateway::enrol::Enrolment;
 use fairlead_gateway::spokes::SpokeTable;
 use fairlead_gateway::{Front, Registry, authority};
@@ -20,14 +20,17 @@ use fairlead_runtime::health::{self, Readiness};
 use fairlead_runtime::lease::Tenure;
 use fairlead_runtime::store::Store;
 use fairlead_runtime::{Supervisor, stop_signal, telemetry};
+use fairlead_serving::metrics::Metrics;
 use fairlead_session::{HubConfig, Versions};
 use kube::Client;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tracing::info;
 
-use crate::args::Settings;
+use crate::args::RunArgs;
 use crate::keeper::Keeper;
+use crate::serving;
+use crate::settings::Settings;
 
 /// The lease, in the hub's namespace.
 const LEASE: &str = "fairlead-hub";
@@ -40,16 +43,18 @@ const LEADERSHIP: &str = "leadership";
 const GATEWAY: &str = "the gateway";
 
 /// Runs the hub until it is told to stop or loses its leadership.
-pub(crate) async fn run(settings: Box<Settings>) -> anyhow::Result<()> {
-    telemetry::init(settings.log_format);
+pub(crate) async fn run(args: RunArgs) -> anyhow::Result<()> {
+    telemetry::init(args.log_format);
+    let settings = Settings::read(args)?;
     if rustls::crypto::aws_lc_rs::default_provider().install_default().is_err() {
         anyhow::bail!("another TLS provider was installed first");
     }
     let mut supervisor = Supervisor::new();
     let readiness = readiness();
-    let listener =
-        TcpListener::bind(settings.health).await.with_context(|| format!("listen on {}", settings.health))?;
-    supervisor.spawn("health", health::serve(listener, readiness.clone(), supervisor.draining()));
+    if let Some(address) = settings.health {
+        let listener = TcpListener::bind(address).await.with_context(|| format!("listen on {address}"))?;
+        supervisor.spawn("health", health::serve(listener, readiness.clone(), supervisor.draining()));
+    }
 
     let client = connect(&settings).await?;
     shell::preflight(client.clone()).await?;
@@ -57,7 +62,7 @@ pub(crate) async fn run(settings: Box<Settings>) -> anyhow::Result<()> {
     let own = connect(&settings).await?;
     let stop = supervisor.draining();
     let led = tokio::select! {
-        led = shell::lead(own, key, &settings.identity, &stop) => led?,
+        led = shell::lead(own, key, &settings.args.identity, &stop) => led?,
         signal = stop_signal() => return Ok(signal?),
     };
     let Some(Lead { leadership, claim }) = led else { return Ok(()) };
@@ -83,8 +88,8 @@ fn readiness() -> Readiness {
 
 async fn connect(settings: &Settings) -> anyhow::Result<Client> {
     let client = ClientSettings {
-        kubeconfig: settings.kubeconfig.clone(),
-        context: settings.context.clone(),
+        kubeconfig: settings.args.kubeconfig.clone(),
+        context: settings.args.context.clone(),
         user_agent: HUB_USER_AGENT.to_owned(),
     };
     client::connect(&client).await.context("connect to the hub's API server")
@@ -92,7 +97,7 @@ async fn connect(settings: &Settings) -> anyhow::Result<Client> {
 
 /// What the leader's parts are made of.
 struct Hub {
-    settings: Box<Settings>,
+    settings: Settings,
     client: Client,
     leadership: Leadership,
     tenure: Tenure,
@@ -108,7 +113,9 @@ impl Hub {
         let draining = supervisor.draining();
         supervisor.spawn("spokes", tender.run(draining));
         self.start_watches(supervisor, &sender);
-        self.start_brain(supervisor, (sender, inbox), Arc::clone(&spokes));
+        let metrics = serving::measure(&self.settings)?;
+        let brain = self.start_brain(supervisor, (sender, inbox), Arc::clone(&spokes), Arc::clone(&metrics));
+        serving::start(&self.settings, supervisor, &store, (brain, metrics)).await?;
         self.start_gateway(supervisor, (store, ca), spokes).await
     }
 
@@ -132,14 +139,16 @@ impl Hub {
         supervisor: &mut Supervisor,
         inbox: (mpsc::Sender<Input>, shell::Inbox),
         spokes: Arc<SpokeTable>,
-    ) {
-        let mut config = BrainConfig::new(self.leadership.clone());
-        config.retain_finished_ms =
-            i64::try_from(self.settings.retain_finished.as_millis()).unwrap_or(i64::MAX);
+        metrics: Arc<Metrics>,
+    ) -> Asker<Brain> {
+        let config = self.settings.brain(self.leadership.clone());
+        let (asker, questions) = shell::questions();
         let store = Arc::new(KubeStore::new(self.client.clone(), self.tenure.clone()));
         let pump = Pump::new(Brain::new(config), inbox, store, spokes, self.readiness.clone());
+        let pump = pump.answering(questions).measured_by(metrics);
         let draining = supervisor.draining();
         supervisor.spawn("brain", async move { Ok(pump.run(draining).await?) });
+        asker
     }
 
     async fn start_gateway(

@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
@@ -72,6 +73,10 @@ pub(crate) struct Settings {
     /// Namespace of the agent's own objects: its identity and its floor.
     #[arg(long, env = "FAIRLEAD_NAMESPACE", value_name = "NAME", default_value = SYSTEM_NAMESPACE)]
     pub(crate) namespace: String,
+
+    /// Where /livez and /readyz are answered; nowhere when it is left out.
+    #[arg(long, env = "FAIRLEAD_HEALTH", value_name = "ADDRESS")]
+    pub(crate) health: Option<SocketAddr>,
 
     /// How log lines look: text or json.
     #[arg(long, env = "FAIRLEAD_LOG_FORMAT", value_name = "FORMAT", default_value_t = Format::Text)]

@@ -11,11 +11,15 @@ use clap::Parser as _;
 use fairlead_agent::shell::{self, Identity, IdentityError, JoinRequest, Vault};
 use fairlead_api::labels::AGENT_USER_AGENT;
 use fairlead_runtime::client::{self, ClientSettings};
+use fairlead_runtime::health::{self, Readiness};
 use fairlead_runtime::store::Store;
 use fairlead_runtime::{Supervisor, telemetry};
+use tokio::net::TcpListener;
 
 use crate::args::{Args, Command, Join, Settings};
 
+/// What readiness waits for: an identity, and everything that follows from it started.
+const AGENT: &str = "the agent";
 /// How long tasks may take to end.
 const GRACE: Duration = Duration::from_secs(15);
 
@@ -51,6 +55,12 @@ async fn run(settings: &Settings, join: Option<JoinRequest>) -> anyhow::Result<(
     if rustls::crypto::aws_lc_rs::default_provider().install_default().is_err() {
         anyhow::bail!("another TLS provider was installed first");
     }
+    let mut supervisor = Supervisor::new();
+    let readiness = Readiness::waiting_for([AGENT]);
+    if let Some(address) = settings.health {
+        let listener = TcpListener::bind(address).await.with_context(|| format!("listen on {address}"))?;
+        supervisor.spawn("health", health::serve(listener, readiness.clone(), supervisor.draining()));
+    }
     let client = client::connect(&ClientSettings {
         kubeconfig: settings.kubeconfig.clone(),
         context: settings.context.clone(),
@@ -60,8 +70,8 @@ async fn run(settings: &Settings, join: Option<JoinRequest>) -> anyhow::Result<(
     .context("connect to this cluster's API server")?;
     let vault = Vault::new(Store::new(client.clone()), &settings.namespace);
     let identity = identify(&vault, join).await?;
-    let mut supervisor = Supervisor::new();
     shell::start(&mut supervisor, client, &settings.namespace, &identity).await?;
+    readiness.meet(AGENT);
     supervisor.run(GRACE).await?;
     Ok(())
 }
