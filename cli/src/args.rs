@@ -82,6 +82,10 @@ pub(crate) struct Join {
     #[arg(short, long = "label", value_name = "KEY=VALUE", value_parser = label, action = ArgAction::Append)]
     pub(crate) labels: Vec<(String, String)>,
 
+    /// Print a helm command instead, which installs the agent; with a value, for this chart: a folder or a reference.
+    #[arg(long, value_name = "CHART", num_args = 0..=1, default_missing_value = "charts/fairlead-spoke")]
+    pub(crate) helm: Option<String>,
+
     /// Store nothing: with server the API server checks what would be stored, with client nothing is sent.
     #[arg(long, value_enum, value_name = "WHERE")]
     pub(crate) dry_run: Option<DryRun>,

@@ -65,7 +65,10 @@ pub(crate) async fn run(hub: &Hub, options: &Join, out: &mut Out) -> Result<(), 
         ));
         return Ok(());
     }
-    let invitation = invitation(&options.name, address, ca_pin, &token, record.expires_at);
+    let mut invitation = invitation(&options.name, address, ca_pin, &token, record.expires_at);
+    if let Some(chart) = &options.helm {
+        invitation.command = helm_command(&invitation, chart);
+    }
     show(&invitation, out)
 }
 
@@ -169,6 +172,16 @@ fn invitation(name: &str, hub: String, ca_pin: String, token: &JoinToken, expire
     Invitation { name: name.to_owned(), hub, ca_pin, token, expires, command }
 }
 
+/// The same as an installation of the agent's chart.
+fn helm_command(invitation: &Invitation, chart: &str) -> String {
+    let Invitation { name, hub, ca_pin, token, .. } = invitation;
+    format!(
+        "helm upgrade --install fairlead-spoke {chart} --namespace {} --create-namespace \\\n  \
+         --set hub.address={hub} --set hub.caPin={ca_pin} --set cluster.name={name} --set join.token={token}",
+        labels::SYSTEM_NAMESPACE
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -187,6 +200,20 @@ mod tests {
         );
         assert_eq!(made.command, expected);
         assert_eq!(made.expires, jiff::Timestamp::from_second(900).unwrap());
+    }
+
+    #[test]
+    fn the_helm_command_sets_the_same() {
+        let token = token();
+        let made = invitation("aws-use1", "127.0.0.1:7443".into(), "sha256:ab".into(), &token, 900);
+        let command = helm_command(&made, "charts/fairlead-spoke");
+        assert!(
+            command.starts_with("helm upgrade --install fairlead-spoke charts/fairlead-spoke --namespace")
+        );
+        for set in ["hub.address=127.0.0.1:7443", "hub.caPin=sha256:ab", "cluster.name=aws-use1"] {
+            assert!(command.contains(&format!("--set {set} ")), "{command}");
+        }
+        assert!(command.ends_with(&format!("--set join.token={}", token.expose())), "{command}");
     }
 
     #[test]

@@ -79,6 +79,8 @@ pub const SPOKE_POLICY_NAME: &str = "fairlead";
 pub const SYSTEM_NAMESPACE: &str = "fairlead-system";
 /// The service account of the hub, in [`SYSTEM_NAMESPACE`].
 pub const HUB_SERVICE_ACCOUNT: &str = "fairlead-hub";
+/// The APIService of the visibility API.
+pub const VISIBILITY_API_SERVICE: &str = "v1beta2.visibility.kueue.x-k8s.io";
 /// The service account of the agent, in [`SYSTEM_NAMESPACE`].
 pub const AGENT_SERVICE_ACCOUNT: &str = "fairlead-agent";
 /// The Secret in the agent's namespace that holds its key and certificate.

@@ -1,12 +1,14 @@
 //! Generated manifests: what `cargo xtask crds` writes below `charts/`.
 //!
-//! The files are plain YAML without templating, so `kubectl apply` takes them as they are. A test fails when the
+//! The files are plain YAML without templating, so `kubectl apply` takes them as they are, and helm too: what needs values
+//! (the Deployment and what belongs to it) is written by hand beside them. A test fails when the
 //! committed files and this module differ.
 
 mod admission;
 mod crds;
 mod definitions;
 mod rbac;
+mod roles;
 mod tidy;
 mod yaml;
 
@@ -50,9 +52,11 @@ pub fn files() -> Vec<File> {
         .into_iter()
         .map(|(name, text)| (format!("{HUB_TEMPLATES}/admission/{name}.yaml"), text));
     let rbac = [
-        (format!("{HUB_TEMPLATES}/00-namespace.yaml"), rbac::namespace()),
-        (format!("{SPOKE_TEMPLATES}/00-namespace.yaml"), rbac::namespace()),
+        // Beside the templates: helm makes the namespace itself.
+        ("fairlead-hub/namespace.yaml".to_owned(), rbac::namespace()),
+        ("fairlead-spoke/namespace.yaml".to_owned(), rbac::namespace()),
         (format!("{HUB_TEMPLATES}/rbac.yaml"), rbac::hub()),
+        (format!("{HUB_TEMPLATES}/roles.yaml"), roles::people()),
         (format!("{SPOKE_TEMPLATES}/rbac.yaml"), rbac::spoke()),
         ("fairlead-spoke/examples/tenant.yaml".to_owned(), rbac::tenant_example()),
     ];

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::yaml;
 use crate::labels::{
     AGENT_IDENTITY, AGENT_SERVICE_ACCOUNT, HUB_SERVICE_ACCOUNT, HUB_STATE_NAME, SYSTEM_NAMESPACE,
-    TENANT_SERVICE_ACCOUNT, UNSUSPEND_VERB,
+    TENANT_SERVICE_ACCOUNT, UNSUSPEND_VERB, VISIBILITY_API_SERVICE,
 };
 use crate::{fairlead, kueue};
 
@@ -23,6 +23,9 @@ const RBAC: &str = "rbac.authorization.k8s.io";
 const HUB: &str = "\
 The hub. It reads queues and Jobs, writes Workloads and statuses, and starts home jobs. It reads Secrets in its
 own namespace only, and holds nothing that grants rights on a spoke.";
+
+const FRONT_PROXY: &str =
+    "How the API server's front proxy, which passes requests to the visibility API on, is known.";
 
 /// The namespace of hub and agent. It refuses pods that are not restricted.
 pub(super) fn namespace() -> String {
@@ -43,7 +46,16 @@ pub(super) fn hub() -> String {
         ("", &binding("ClusterRoleBinding", None, ("ClusterRole", HUB_SERVICE_ACCOUNT), subject)),
         ("Leases, the CA, join tokens and the gateway's address, in the hub's namespace.", &role),
         ("", &binding("RoleBinding", Some(SYSTEM_NAMESPACE), ("Role", HUB_SERVICE_ACCOUNT), subject)),
+        (FRONT_PROXY, &front_proxy_reader(subject)),
     ])
+}
+
+/// Kubernetes' own Role, bound under a name of ours.
+fn front_proxy_reader(subject: (&str, &str)) -> Value {
+    let role = ("Role", "extension-apiserver-authentication-reader");
+    let mut binding = binding("RoleBinding", Some("kube-system"), role, subject);
+    binding["metadata"]["name"] = json!("fairlead-visibility-auth-reader");
+    binding
 }
 
 fn hub_rules() -> Vec<Value> {
@@ -86,6 +98,11 @@ fn hub_rules() -> Vec<Value> {
         // A Job without a WorkloadPriorityClass has the priority of its pods.
         rule("scheduling.k8s.io", &["priorityclasses"], &READ),
         rule(EVENTS, &["events"], &["create", "patch"]),
+        // Who scrapes metrics or looks at queues, and whether they may.
+        rule("authentication.k8s.io", &["tokenreviews"], &["create"]),
+        rule("authorization.k8s.io", &["subjectaccessreviews"], &["create"]),
+        // Whom the API server trusts as the visibility API.
+        named(rule("apiregistration.k8s.io", &["apiservices"], &["get", "patch"]), &[VISIBILITY_API_SERVICE]),
         // The hub refuses to run on definitions without its schema's marker.
         rule("apiextensions.k8s.io", &["customresourcedefinitions"], &["get"]),
     ]
@@ -199,7 +216,7 @@ fn spoke_policy_example(namespace: &str) -> Value {
     object(&api_version, "SpokePolicy", crate::labels::SPOKE_POLICY_NAME, None, json!({ "spec": spec }))
 }
 
-fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> Value {
+pub(super) fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> Value {
     json!({ "apiGroups": [group], "resources": resources, "verbs": verbs })
 }
 
@@ -208,7 +225,7 @@ fn named(mut rule: Value, names: &[&str]) -> Value {
     rule
 }
 
-fn role(kind: &str, name: &str, namespace: Option<&str>, rules: &[Value]) -> Value {
+pub(super) fn role(kind: &str, name: &str, namespace: Option<&str>, rules: &[Value]) -> Value {
     object(&format!("{RBAC}/v1"), kind, name, namespace, json!({ "rules": rules }))
 }
 
@@ -221,7 +238,13 @@ fn binding(kind: &str, namespace: Option<&str>, role: (&str, &str), subject: (&s
     object(&format!("{RBAC}/v1"), kind, role.1, namespace, fields)
 }
 
-fn object(api_version: &str, kind: &str, name: &str, namespace: Option<&str>, fields: Value) -> Value {
+pub(super) fn object(
+    api_version: &str,
+    kind: &str,
+    name: &str,
+    namespace: Option<&str>,
+    fields: Value,
+) -> Value {
     let mut object = fields;
     object["apiVersion"] = json!(api_version);
     object["kind"] = json!(kind);
