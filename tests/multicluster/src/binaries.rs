@@ -93,6 +93,11 @@ impl Binaries {
     }
 }
 
+/// helm, built once. Blocks. Only the charts' tests need it.
+pub fn helm() -> Result<PathBuf> {
+    build::helm(&cache()?)
+}
+
 /// The cache folder: `$FAIRLEAD_CACHE`, or `~/.cache/fairlead`.
 pub fn cache() -> Result<PathBuf> {
     if let Some(folder) = env::var_os("FAIRLEAD_CACHE").filter(|folder| !folder.is_empty()) {

@@ -69,9 +69,25 @@ pub struct Fleet {
     // Dropped in this order: agents and hub before the clusters they talk to.
     spokes: BTreeMap<String, Spoke>,
     hub: Process,
-    hub_address: SocketAddr,
+    listening: Listening,
     programs: Programs,
     rig: Rig,
+}
+
+/// Where the hub listens.
+#[derive(Debug, Clone, Copy)]
+struct Listening {
+    gateway: SocketAddr,
+    metrics: SocketAddr,
+    visibility: SocketAddr,
+    health: SocketAddr,
+}
+
+impl Listening {
+    fn choose() -> Result<Self> {
+        let address = || Ok::<_, anyhow::Error>(SocketAddr::from(([127, 0, 0, 1], free_port()?)));
+        Ok(Self { gateway: address()?, metrics: address()?, visibility: address()?, health: address()? })
+    }
 }
 
 impl Fleet {
@@ -88,8 +104,9 @@ impl Fleet {
 
     async fn start_on(rig: Rig, programs: Programs, options: &FleetOptions) -> Result<Self> {
         install(rig.cluster(HUB)?, "fairlead-hub").await?;
-        let (hub, hub_address) = start_hub(&rig, &programs, &options.hub_args).await?;
-        let mut fleet = Self { spokes: BTreeMap::new(), hub, hub_address, programs, rig };
+        let listening = Listening::choose()?;
+        let hub = start_hub(&rig, &programs, listening, &options.hub_args).await?;
+        let mut fleet = Self { spokes: BTreeMap::new(), hub, listening, programs, rig };
         fleet.hub_ready().await?;
         let joining = options.spokes.iter().map(|spoke| Spoke::join(&fleet, spoke));
         let spokes = try_join_all(joining).await?;
@@ -122,7 +139,22 @@ impl Fleet {
 
     /// Where the gateway listens.
     pub fn hub_address(&self) -> SocketAddr {
-        self.hub_address
+        self.listening.gateway
+    }
+
+    /// Where the hub serves metrics.
+    pub fn metrics_address(&self) -> SocketAddr {
+        self.listening.metrics
+    }
+
+    /// Where the hub serves the visibility API.
+    pub fn visibility_address(&self) -> SocketAddr {
+        self.listening.visibility
+    }
+
+    /// Where the hub answers probes.
+    pub fn health_address(&self) -> SocketAddr {
+        self.listening.health
     }
 
     /// Fairlead's programs.
@@ -153,7 +185,7 @@ impl Fleet {
                 bail!("it ended ({status}): {}", self.hub.log_tail(5));
             }
             let published = maps.get_opt("fairlead-gateway").await?.is_some();
-            Ok(published && tokio::net::TcpStream::connect(self.hub_address).await.is_ok())
+            Ok(published && tokio::net::TcpStream::connect(self.listening.gateway).await.is_ok())
         })
         .await
     }
@@ -219,39 +251,53 @@ fn rig_options(options: &FleetOptions) -> RigOptions {
     })
 }
 
-/// Applies a chart's manifests: definitions and the namespace first.
+/// What `kubectl apply` takes of a chart as it is, below its folder. The rest has to go through helm.
+const PLAIN: [&str; 5] = [
+    "namespace.yaml",
+    "templates/crds",
+    "templates/admission",
+    "templates/rbac.yaml",
+    "templates/roles.yaml",
+];
+
+/// Applies a chart's plain manifests: the namespace and definitions first.
 pub(crate) async fn install(cluster: &Cluster, chart: &str) -> Result<()> {
-    let templates = charts().join(chart).join("templates");
-    let folder = |name: &str| templates.join(name).display().to_string();
-    cluster.apply(&format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: {SYSTEM}}}\n")).await?;
-    cluster.kubectl(&["apply", "--server-side", "-f", &folder("crds")]).await?;
-    cluster.kubectl(&["wait", "--for=condition=Established", "--timeout=60s", "-f", &folder("crds")]).await?;
-    cluster.kubectl(&["apply", "--server-side", "-R", "-f", &templates.display().to_string()]).await?;
+    let parts = PLAIN.map(|part| charts().join(chart).join(part));
+    let parts: Vec<String> =
+        parts.iter().filter(|part| part.exists()).map(|part| part.display().to_string()).collect();
+    let crds = charts().join(chart).join("templates/crds").display().to_string();
+    let namespace = charts().join(chart).join("namespace.yaml").display().to_string();
+    cluster.kubectl(&["apply", "--server-side", "-f", &namespace, "-f", &crds]).await?;
+    cluster.kubectl(&["wait", "--for=condition=Established", "--timeout=60s", "-f", &crds]).await?;
+    let files = parts.iter().flat_map(|part| ["-f", part.as_str()]);
+    cluster.kubectl(&["apply", "--server-side"].into_iter().chain(files).collect::<Vec<_>>()).await?;
     Ok(())
 }
 
 /// The charts of this checkout.
-fn charts() -> PathBuf {
+pub fn charts() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../charts")
 }
 
-async fn start_hub(rig: &Rig, programs: &Programs, args: &[String]) -> Result<(Process, SocketAddr)> {
+async fn start_hub(rig: &Rig, programs: &Programs, listening: Listening, args: &[String]) -> Result<Process> {
     let cluster = rig.cluster(HUB)?;
     let access = cluster.access_for_service_account(SYSTEM, "fairlead-hub", TOKEN_LIFETIME).await?;
-    let address = SocketAddr::from(([127, 0, 0, 1], free_port()?));
     let mut all = vec![
         "run".to_owned(),
         "--kubeconfig".to_owned(),
         access.path().display().to_string(),
         "--listen".to_owned(),
-        address.to_string(),
+        listening.gateway.to_string(),
         "--advertise".to_owned(),
-        address.to_string(),
-        // Any port of the loopback: nobody asks there, and another hub may run on this machine.
+        listening.gateway.to_string(),
         "--health".to_owned(),
-        "127.0.0.1:0".to_owned(),
+        listening.health.to_string(),
+        "--metrics".to_owned(),
+        listening.metrics.to_string(),
+        "--visibility".to_owned(),
+        listening.visibility.to_string(),
     ];
     all.extend(args.iter().cloned());
     let spec = ProcessSpec::new("fairlead-hub", &programs.hub, all, rig.log_file("fairlead-hub"));
-    Ok((rig.spawn(spec)?, address))
+    rig.spawn(spec)
 }

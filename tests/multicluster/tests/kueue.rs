@@ -6,6 +6,8 @@
 
 #[path = "kueue/kinds.rs"]
 mod kinds;
+#[path = "kueue/operations.rs"]
+mod operations;
 
 use std::process::ExitCode;
 
@@ -16,10 +18,11 @@ use fairlead_multicluster::{
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let scenarios: Vec<Scenario<World>> = [kinds::scenarios()].into_iter().flatten().collect();
+    let scenarios: Vec<Scenario<World>> =
+        [kinds::scenarios(), operations::scenarios()].into_iter().flatten().collect();
     scenario::main(
         scenarios,
-        async || World::start(&[]).await,
+        async || World::start(&operations::hub_args()?).await,
         |world, failures| {
             if failures > 0 {
                 world.fleet().rig().keep_folder();

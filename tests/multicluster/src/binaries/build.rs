@@ -19,6 +19,9 @@ use super::locate;
 /// The kwok that the rig's stages are written for.
 pub(super) const KWOK_VERSION: &str = "v0.7.0";
 
+/// A helm that the charts are written for.
+const HELM_VERSION: &str = "v3.19.4";
+
 /// Without a version the API server reports one that clients cannot parse.
 const CONTROL_PLANE_LDFLAGS: &str = "-s -w -X k8s.io/component-base/version.gitVersion=v1.36.3 \
      -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36";
@@ -52,6 +55,19 @@ pub(super) fn kwok(cache: &Path) -> Result<PathBuf> {
         run("kwok (once, about 2 minutes)", &mut go)
     })?;
     Ok(folder.join("kwok"))
+}
+
+/// helm, keyed by its version.
+pub(super) fn helm(cache: &Path) -> Result<PathBuf> {
+    let folder = cache.join("bin").join(format!("helm-{HELM_VERSION}"));
+    once(&folder, |temporary| {
+        let mut go = Command::new(locate::go()?);
+        go.args(["install", "-trimpath", "-ldflags", "-s -w"])
+            .arg(format!("helm.sh/helm/v3/cmd/helm@{HELM_VERSION}"))
+            .env("GOBIN", temporary);
+        run("helm (once, about 3 minutes)", &mut go)
+    })?;
+    Ok(folder.join("helm"))
 }
 
 /// Makes `target` by `build`, which is given a temporary path on the same file system, unless it is there.

@@ -342,6 +342,11 @@ fn write_secrets(folder: &Path, authority: &Authority) -> Result<()> {
     write_private(&folder.join("ca.crt"), &authority.pem())?;
     write_private(&folder.join("server.crt"), &server.certificate)?;
     write_private(&folder.join("server.key"), &server.key)?;
+    let front_proxy = Authority::create("front-proxy-ca")?;
+    let pair = front_proxy.client("front-proxy-client", None)?;
+    write_private(&folder.join("front-proxy-ca.crt"), &front_proxy.pem())?;
+    write_private(&folder.join("front-proxy.crt"), &pair.certificate)?;
+    write_private(&folder.join("front-proxy.key"), &pair.key)?;
     let (private, public) = authority::signing_keys()?;
     write_private(&folder.join("service-account.key"), &private)?;
     write_private(&folder.join("service-account.pub"), &public)

@@ -62,6 +62,7 @@ impl ApiServer<'_> {
             format!("--service-account-signing-key-file={folder}/service-account.key"),
             "--profiling=false".to_owned(),
         ];
+        flags.extend(self.front_proxy());
         if let Some(policy) = self.audit_policy {
             flags.push(format!("--audit-policy-file={}", policy.display()));
             flags.push(format!("--audit-log-path={}", self.audit_log.display()));
@@ -70,6 +71,20 @@ impl ApiServer<'_> {
             flags.push("--audit-log-mode=blocking".to_owned());
         }
         flags
+    }
+
+    /// How it shows who it is to aggregated APIs, and how it says who the user is.
+    fn front_proxy(&self) -> [String; 7] {
+        let folder = self.folder.display();
+        [
+            format!("--requestheader-client-ca-file={folder}/front-proxy-ca.crt"),
+            "--requestheader-allowed-names=front-proxy-client".to_owned(),
+            "--requestheader-username-headers=X-Remote-User".to_owned(),
+            "--requestheader-group-headers=X-Remote-Group".to_owned(),
+            "--requestheader-extra-headers-prefix=X-Remote-Extra-".to_owned(),
+            format!("--proxy-client-cert-file={folder}/front-proxy.crt"),
+            format!("--proxy-client-key-file={folder}/front-proxy.key"),
+        ]
     }
 }
 
