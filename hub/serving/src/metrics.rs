@@ -105,7 +105,9 @@ impl Metrics {
             families.extend(levels.gather());
             families.sort_by(|one, other| one.name().cmp(other.name()));
         }
-        TextEncoder::new().encode_to_string(&families)
+        let text = TextEncoder::new().encode_to_string(&families)?;
+        // The library writes Rust's words for what has no limit, Prometheus has its own.
+        Ok(text.replace(" inf\n", " +Inf\n").replace(" -inf\n", " -Inf\n"))
     }
 
     /// Forgets what is gone, and learns who stands where.
