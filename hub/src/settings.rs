@@ -7,6 +7,7 @@ use anyhow::{Context as _, bail};
 use fairlead_api::labels::SYSTEM_NAMESPACE;
 use fairlead_config::{Configuration, GoDuration, Loaded};
 use fairlead_controller::brain::BrainConfig;
+use fairlead_controller::brain::settings::{Lifecycle, Requeuing, RequeuingTimestamp, WaitForPodsReady};
 use fairlead_model::Leadership;
 use fairlead_serving::https::TlsChoice;
 use fairlead_serving::metrics::Shown;
@@ -104,7 +105,17 @@ impl Settings {
             suspect_ms: ours.suspect_after.millis(),
             retain_finished_ms: ours.retain_finished.millis(),
             tombstone_ms: ours.tombstone_after.millis(),
+            lifecycle: self.lifecycle(),
             ..BrainConfig::new(leadership)
+        }
+    }
+
+    fn lifecycle(&self) -> Lifecycle {
+        let retention = &self.configuration.object_retention_policies.workloads;
+        Lifecycle {
+            pods_ready: self.configuration.pods_ready().map(pods_ready),
+            retain_finished_workloads_ms: retention.after_finished.map(GoDuration::millis),
+            retain_deactivated_jobs_ms: retention.after_deactivated_by_kueue.map(GoDuration::millis),
         }
     }
 
@@ -116,6 +127,24 @@ impl Settings {
             suites: tls.cipher_suites.clone(),
             groups: self.configuration.key_exchange_groups(),
         }
+    }
+}
+
+fn pods_ready(ready: &fairlead_config::WaitForPodsReady) -> WaitForPodsReady {
+    let strategy = &ready.requeuing_strategy;
+    WaitForPodsReady {
+        timeout_ms: ready.timeout.millis(),
+        recovery_timeout_ms: ready.recovery().map(GoDuration::millis),
+        block_admission: ready.block_admission,
+        requeuing: Requeuing {
+            timestamp: match strategy.timestamp {
+                fairlead_config::RequeuingTimestamp::Eviction => RequeuingTimestamp::Eviction,
+                fairlead_config::RequeuingTimestamp::Creation => RequeuingTimestamp::Creation,
+            },
+            limit: strategy.backoff_limit_count,
+            base_ms: i64::from(strategy.backoff_base_seconds).saturating_mul(1000),
+            max_ms: i64::from(strategy.backoff_max_seconds).saturating_mul(1000),
+        },
     }
 }
 
@@ -136,4 +165,54 @@ fn load(path: Option<&Path>, gates: Option<&str>, namespace: &str) -> anyhow::Re
     };
     fairlead_config::read(&text, gates, namespace)
         .with_context(|| path.map_or_else(|| "the options".to_owned(), |path| path.display().to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn brain(text: &str) -> Lifecycle {
+        let args = <RunArgs as clap::FromArgMatches>::from_arg_matches(
+            &<RunArgs as clap::Args>::augment_args(clap::Command::new("run")).get_matches_from([
+                "run",
+                "--advertise",
+                "hub:1",
+            ]),
+        );
+        let mut settings = Settings::read(args.unwrap()).unwrap();
+        let text =
+            format!("apiVersion: {}\nkind: {}\n{text}", fairlead_config::API_VERSION, fairlead_config::KIND);
+        settings.configuration = fairlead_config::read(&text, None, "ns").unwrap().configuration;
+        settings.lifecycle()
+    }
+
+    #[test]
+    fn the_life_of_a_workload_is_as_the_file_says() {
+        let usual = brain("");
+        assert_eq!(usual.pods_ready, Some(WaitForPodsReady::default()), "on without a word");
+        assert_eq!(usual.retain_finished_workloads_ms, None);
+        assert_eq!(brain("featureGates: {DisableWaitForPodsReady: true}").pods_ready, None);
+        let set = brain(
+            "waitForPodsReady: {timeout: 5m, recoveryTimeout: 0s, blockAdmission: true, requeuingStrategy: \
+             {timestamp: Creation, backoffLimitCount: 3, backoffBaseSeconds: 10, backoffMaxSeconds: 20}}\n\
+             objectRetentionPolicies: {workloads: {afterFinished: 1h, afterDeactivatedByKueue: 0s}}",
+        );
+        let requeuing = Requeuing {
+            timestamp: RequeuingTimestamp::Creation,
+            limit: Some(3),
+            base_ms: 10_000,
+            max_ms: 20_000,
+        };
+        let ready = WaitForPodsReady {
+            timeout_ms: 300_000,
+            recovery_timeout_ms: None,
+            block_admission: true,
+            requeuing,
+        };
+        assert_eq!(set.pods_ready, Some(ready));
+        assert_eq!(
+            (set.retain_finished_workloads_ms, set.retain_deactivated_jobs_ms),
+            (Some(3_600_000), Some(0))
+        );
+    }
 }

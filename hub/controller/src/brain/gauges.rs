@@ -219,7 +219,7 @@ fn count(counts: &mut Counts, tally: &Tally, run: &Run, workload: &Workload) {
     match tally.standing {
         Standing::Pending => {
             // Between the engine's word and the stored one it is in no line, and not inadmissible either.
-            let on_its_way = run.promised.is_some() || run.home.is_some();
+            let on_its_way = run.promised.is_some() || run.held.is_some();
             add(if on_its_way { &mut counts.active } else { &mut counts.inadmissible });
             let reserved = find(&workload.status.conditions, WorkloadCondition::QuotaReserved.as_str());
             let reason = reserved.map_or("Pending", |condition| condition.reason.as_str());

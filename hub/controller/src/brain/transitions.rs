@@ -269,9 +269,7 @@ mod tests {
 
     #[test]
     fn only_a_job_that_nobody_changed_tells_how_long_its_workload_took() {
-        let job = |generation: i64| {
-            serde_json::json!({"metadata": {"creationTimestamp": "1970-01-01T00:00:10Z", "generation": generation}})
-        };
+        let job = |generation: i64| serde_json::json!({"metadata": {"creationTimestamp": "1970-01-01T00:00:10Z", "generation": generation}});
         assert_eq!(creation_latency(&job(1), Millis(10_250)), Some(250));
         assert_eq!(creation_latency(&job(1), Millis(9_000)), Some(0), "another clock");
         assert_eq!(creation_latency(&job(2), Millis(10_250)), None);
