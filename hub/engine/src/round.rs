@@ -13,6 +13,7 @@ use crate::{Budget, Plan, Policy};
 
 mod assign;
 mod cluster;
+mod contest;
 mod double;
 mod entry;
 mod explain;
