@@ -56,7 +56,11 @@ pub fn decide(snapshot: &Snapshot<'_>, policy: &Policy, now: Millis, budget: Bud
     while !plan.quiet && plan.rounds < budget.rounds {
         copy.commit(&part);
         let spent = names::next(plan.heads.len());
-        let rest = Budget { heads: budget.heads.saturating_sub(spent), ..budget };
+        let rest = Budget {
+            heads: budget.heads.saturating_sub(spent),
+            what_ifs: budget.what_ifs.saturating_sub(plan.spent.what_ifs),
+            ..budget
+        };
         part = Plan { at: now, ..Plan::default() };
         round::run(copy.snapshot().world, policy, rest, &mut part);
         plan.append(part.clone());

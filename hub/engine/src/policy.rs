@@ -115,7 +115,8 @@ pub struct Budget {
     pub rounds: u32,
     /// Heads over all rounds.
     pub heads: u32,
-    /// What-ifs (simulated preemptions) over all rounds.
+    /// What-ifs (fits that are tried with victims gone) over all rounds. A head that was begun is finished: its search
+    /// may take more than was left.
     pub what_ifs: u32,
 }
 

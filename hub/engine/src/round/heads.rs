@@ -40,7 +40,7 @@ impl<'w> Round<'w> {
         let mut nominated = Nominated { entries: self.second_pass(base), unfinished: false };
         let mut left = budget.heads.saturating_sub(crate::names::next(plan.heads.len()));
         for (queue_ix, row_ix) in self.heads() {
-            if left == 0 {
+            if left == 0 || self.spent().what_ifs >= budget.what_ifs {
                 nominated.unfinished = true;
                 return nominated;
             }
