@@ -134,3 +134,99 @@ impl Ledger for Draft<'_> {
         self.changes.ordered |= amount < 0 || after == i64::MAX || after == i64::MIN;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    use fairlead_model::Amount;
+
+    use super::*;
+    use crate::fact::{FlavorQuotas, Quota, ResourceGroup, Weight};
+    use crate::names::Interned;
+    use crate::quota::build::{Leaf, build};
+
+    const A: NodeIx = 1;
+    const B: NodeIx = 2;
+    const CPU: Col = 0;
+
+    /// A cohort of two queues with 10 CPUs each, of which they keep 4 to themselves.
+    fn tree() -> Tree {
+        let quota = Quota {
+            resource: "cpu".into(),
+            nominal: Amount::Finite(10),
+            borrowing: None,
+            lending: Some(Amount::Finite(6)),
+        };
+        let flavors = vec![FlavorQuotas { flavor: "default".into(), quotas: vec![quota] }];
+        let groups = [ResourceGroup { resources: vec!["cpu".into()], flavors }];
+        let (cohort, usage): (Arc<str>, _) = ("all".into(), BTreeMap::new());
+        let names: [Arc<str>; 2] = ["a".into(), "b".into()];
+        let leaves = names.iter().zip(0..).map(|(name, queue)| Leaf {
+            queue,
+            name,
+            cohort: Some(&cohort),
+            groups: &groups,
+            weight: Weight::default(),
+            usage: &usage,
+        });
+        let leaves: Vec<Leaf<'_>> = leaves.collect();
+        build(&leaves, &BTreeMap::new(), &mut Interned::default()).trees.remove(0)
+    }
+
+    fn used(plane: Plane<'_>) -> [i64; 3] {
+        [0, A, B].map(|node| plane.used(node, CPU))
+    }
+
+    /// Changes of queues' usage, one after the other.
+    fn changed(tree: &Tree, amounts: &[(NodeIx, i64)], back: &[(NodeIx, i64)]) -> Changes {
+        let mut changes = Changes::default();
+        let mut draft = Draft { below: tree.now(), changes: &mut changes };
+        amounts.iter().for_each(|(node, amount)| tree.add_usage(&mut draft, *node, CPU, *amount));
+        back.iter().for_each(|(node, amount)| tree.remove_usage(&mut draft, *node, CPU, *amount));
+        changes
+    }
+
+    #[test]
+    fn t3_a_what_if_leaves_what_is_below_alone() {
+        let mut tree = tree();
+        tree.charge(A, CPU, (7, true));
+        let first = changed(&tree, &[(B, 5)], &[]);
+        let upper = tree.now().with(&first);
+        let mut second = Changes::default();
+        tree.remove_usage(&mut Draft { below: upper, changes: &mut second }, A, CPU, 2);
+        assert_eq!(used(tree.now()), [3, 7, 0], "what exceeds 4 comes from the cohort");
+        assert_eq!(used(upper), [4, 7, 5]);
+        assert_eq!(used(upper.with(&second)), [2, 5, 5]);
+    }
+
+    #[test]
+    fn t4_the_order_of_changes_matters_only_where_it_is_said_to() {
+        let tree = tree();
+        let together = changed(&tree, &[(A, 9), (B, 8)], &[(A, 3)]);
+        let apart = {
+            let mut changes = changed(&tree, &[(A, 9)], &[(A, 3)]);
+            tree.add_usage(&mut Draft { below: tree.now(), changes: &mut changes }, B, CPU, 8);
+            changes
+        };
+        assert_eq!(used(tree.now().with(&together)), used(tree.now().with(&apart)));
+        assert!(!together.depend_on_order() && !apart.depend_on_order());
+        assert!(changed(&tree, &[(A, 9), (A, -3)], &[]).depend_on_order());
+        assert!(changed(&tree, &[(A, i64::MAX), (A, 1)], &[]).depend_on_order());
+    }
+
+    #[test]
+    fn p3_who_borrows_is_kept_with_every_change() {
+        let mut tree = tree();
+        let borrowers = |tree: &Tree| tree.borrowers(0).collect::<Vec<_>>();
+        assert_eq!(borrowers(&tree), []);
+        tree.charge(B, CPU, (11, true));
+        tree.charge(A, CPU, (10, true));
+        assert_eq!(borrowers(&tree), [B]);
+        tree.charge(A, CPU, (1, true));
+        assert_eq!(borrowers(&tree), [A, B]);
+        tree.charge(B, CPU, (1, false));
+        assert_eq!(borrowers(&tree), [A]);
+    }
+}

@@ -33,6 +33,8 @@ pub(crate) struct Ask<'r, 'w> {
     pub(crate) node: NodeIx,
     /// What it would be charged.
     pub(crate) usage: Vec<(Col, i64)>,
+    /// The flavor-resources of that, and their columns.
+    columns: Vec<(FrIx, Col)>,
     /// The flavor-resources that need preemption.
     pub(crate) contested: Vec<Col>,
     /// The same as ordinals of the world.
@@ -114,6 +116,7 @@ impl<'w> Round<'w> {
         contested_frs: Vec<FrIx>,
         placing: Option<&'r Assignment>,
     ) -> Ask<'r, 'w> {
+        let asked = |(col, _): &(Col, i64)| Some((*assigner.tree.columns.get(at(*col))?, *col));
         Ask {
             round: self,
             row: assigner.row,
@@ -122,6 +125,7 @@ impl<'w> Round<'w> {
             tree_ix: assigner.tree_ix,
             tree: assigner.tree,
             node: assigner.node,
+            columns: usage.iter().filter_map(asked).collect(),
             usage,
             contested: contested_frs.iter().filter_map(|fr| assigner.tree.column(*fr)).collect(),
             marks: contested_frs.iter().copied().collect(),
@@ -175,11 +179,10 @@ impl<'r, 'w> Ask<'r, 'w> {
     /// The column in which a search sees a flavor-resource. Shares depend on all of them, classical preemption only on
     /// those that are asked for.
     fn column(&self, fr: FrIx) -> Option<Col> {
-        let col = self.tree.column(fr)?;
-        let seen = self.round.policy.fair_sharing.is_some()
-            || self.contested.contains(&col)
-            || self.usage.iter().any(|(asked, _)| *asked == col);
-        seen.then_some(col)
+        if self.round.policy.fair_sharing.is_some() {
+            return self.tree.column(fr);
+        }
+        self.columns.iter().find(|(asked, _)| *asked == fr).map(|(_, col)| *col)
     }
 
     /// Children of a node that may use more than their quota of something.

@@ -219,6 +219,7 @@ impl<'w> Progress<'_, 'w> {
     }
 
     fn preempt(&mut self, entry: &Entry, row: &Row) {
+        let purpose = entry.assignment.purpose(&self.round.world.names);
         for target in &entry.targets {
             if self.gone.insert(target.row) {
                 let state = &self.state;
@@ -233,7 +234,7 @@ impl<'w> Progress<'_, 'w> {
             self.plan.memory.ways.push(Way {
                 victim: victim.fact.uid.clone(),
                 preemptor: row.fact.uid.clone(),
-                purpose: entry.assignment.purpose(&self.round.world.names),
+                purpose,
             });
             self.plan.evictions.push(Preempted {
                 uid: victim.fact.uid.clone(),

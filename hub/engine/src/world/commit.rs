@@ -1,5 +1,6 @@
 //! Takes over plans: what they admit counts as reserved, what they evict as evicted, what they remember is kept.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::fact::{Eviction, EvictionCause, Reservation};
@@ -8,16 +9,14 @@ use crate::names::{CqIx, RowIx, at};
 use crate::{Admission, Plan, Preempted};
 
 use super::World;
-use super::rows::{MadeWay, Place};
+use super::rows::{MadeWay, Place, TreeState};
 
 impl World {
     /// Takes over a plan. It must have been decided on the state that this world is in; decisions about workloads that
     /// have gone since are ignored.
     pub fn commit(&mut self, plan: &Plan) {
         self.untold.clear();
-        for way in &plan.memory.ways {
-            self.note_way(way);
-        }
+        self.note_ways(&plan.memory.ways);
         for admission in &plan.admissions {
             self.assume(plan, admission);
         }
@@ -55,17 +54,20 @@ impl World {
         }
     }
 
-    /// Remembers for whom, and in what state of its tree, a workload is evicted. Earlier evictions count only as long as
-    /// nothing from outside has changed.
-    fn note_way(&mut self, way: &Way) {
-        let Some(ix) = self.by_uid.get(&way.victim).copied() else { return };
-        let Some(queue) = self.row(ix).and_then(|row| row.held.as_deref()).map(|held| held.queue) else {
-            return;
-        };
-        let state = self.state_of(queue);
-        let Some(row) = self.row_mut(ix) else { return };
-        row.made_way.retain(|earlier| earlier.state.outside == state.outside);
-        row.made_way.push(MadeWay { preemptor: way.preemptor.clone(), purpose: way.purpose, state });
+    /// Remembers for whom, and in what state of their trees, workloads are evicted. Earlier evictions count only as long
+    /// as nothing from outside has changed.
+    fn note_ways(&mut self, ways: &[Way]) {
+        let mut states: BTreeMap<Option<u32>, TreeState> = BTreeMap::new();
+        for way in ways {
+            let Some(ix) = self.by_uid.get(&way.victim).copied() else { continue };
+            let held = self.row(ix).and_then(|row| row.held.as_deref());
+            let Some(queue) = held.map(|held| held.queue) else { continue };
+            let tree = self.forest.place(queue).map(|(tree, _)| tree);
+            let state = *states.entry(tree).or_insert_with(|| self.state_of(queue));
+            let Some(row) = self.row_mut(ix) else { continue };
+            row.made_way.retain(|earlier| earlier.state.outside == state.outside);
+            row.made_way.push(MadeWay { preemptor: way.preemptor.clone(), purpose: way.purpose, state });
+        }
     }
 
     fn mark_evicted(&mut self, plan: &Plan, eviction: &Preempted) {
