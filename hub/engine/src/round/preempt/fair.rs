@@ -27,6 +27,8 @@ struct Search<'r, 'w> {
     what_if: WhatIf<'r, 'w>,
     /// Queues that were looked at.
     stocks: BTreeMap<NodeIx, Stock<'w>>,
+    /// No other queues have anything to take.
+    only_those: bool,
     /// Cohorts that were looked at.
     boards: BTreeMap<NodeIx, Board<'w>>,
     /// Parts of the tree that are done with.
@@ -71,6 +73,7 @@ impl<'r, 'w> Search<'r, 'w> {
         Self {
             what_if: WhatIf::new(ask),
             stocks: BTreeMap::new(),
+            only_those: false,
             boards: BTreeMap::new(),
             pruned: BTreeSet::new(),
             path,
@@ -85,6 +88,7 @@ impl<'r, 'w> Search<'r, 'w> {
     fn restart(&mut self) {
         let refused = std::mem::take(&mut self.refused).into_iter();
         self.stocks = refused.map(|(node, head)| (node, Stock { head: Some(head), rest: None })).collect();
+        self.only_those = true;
         self.boards.clear();
         self.pruned.clear();
     }
@@ -120,6 +124,9 @@ impl<'r, 'w> Search<'r, 'w> {
     fn head(&mut self, node: NodeIx) -> Option<Head<'w>> {
         if let Some(stock) = self.stocks.get(&node) {
             return stock.head;
+        }
+        if self.only_those {
+            return None;
         }
         let stock = self.open(node);
         let head = stock.head;

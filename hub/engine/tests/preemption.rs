@@ -1,4 +1,4 @@
-//! What preemption costs, counted: it follows what is needed, not what exists.
+//! Whom preemption looks at: what it costs, counted, follows what is needed and not what exists.
 
 #[path = "build/lib.rs"]
 mod build;
@@ -149,4 +149,22 @@ fn s1_what_ifs_end_a_round_and_the_rest_stays_in_line() {
     let both = round(u32::MAX);
     assert!(both.heads.iter().all(|head| head.outcome == Outcome::PendingPreemption), "{both:?}");
     assert_eq!(both.evictions.iter().map(|it| &*it.by_key.name).collect::<Vec<_>>(), ["urgent-b"]);
+}
+
+#[test]
+fn p6_the_second_strategy_takes_only_what_the_first_refused() {
+    let in_pool = |name: &str, cpu: i64| {
+        let rules = Preemption { reclaim: VictimPolicy::LowerPriority, ..WITHIN };
+        let queue = with_preemption(queue(name, &[("default", cpu)]), rules);
+        ClusterQueue { cohort: Some("pool".into()), ..queue }
+    };
+    let mut hub = Hub::new(&[flavor("default")], &[in_pool("owner", 4), in_pool("borrower", 0)]);
+    hub.policy = fair();
+    hub.submit(runs("small", "borrower", 1));
+    let large = holding(workload("large", "borrower", (1, 3)), "borrower", ("default", 3));
+    hub.submit(Workload { priority: 20, ..large });
+    // The first strategy takes `small`, which is not enough, and `large` is protected.
+    hub.submit(urgent("owner", 2));
+    let plan = hub.round();
+    assert_eq!(plan.evictions, Vec::new());
 }
