@@ -30,6 +30,8 @@ pub const WORKLOAD: &str = "kueue.x-k8s.io/workload";
 pub const ADMISSION_GATED_BY: &str = "kueue.x-k8s.io/admission-gated-by";
 /// The annotation on a Workload that adds a signed number to its priority.
 pub const PRIORITY_BOOST: &str = "kueue.x-k8s.io/priority-boost";
+/// The annotation (value [`TRUE`]) on a job, and on its Workload, that may grow and shrink while it runs.
+pub const ELASTIC_JOB: &str = "kueue.x-k8s.io/elastic-job";
 /// Keys with this prefix are removed from copies, because a spoke may run Kueue itself.
 pub const KUEUE_PREFIX: &str = "kueue.x-k8s.io/";
 

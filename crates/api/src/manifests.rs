@@ -7,6 +7,7 @@
 mod admission;
 mod crds;
 mod definitions;
+mod guards;
 mod rbac;
 mod roles;
 mod tidy;

@@ -231,6 +231,8 @@ tokens! {
         MultiKueueWithProvisioningRequest,
         /// A topology does not exist.
         TopologyNotFound,
+        /// The cohorts above form a circle. Fairlead's own.
+        CohortCycle,
         /// Nobody can tell.
         Unknown,
         /// The queue admits workloads.

@@ -4,7 +4,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector};
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
+use super::quota::{group_rules, limits_need};
 use super::{FairSharing, FairSharingStatus, FlavorUsage, ResourceGroup, StopPolicy};
 use crate::schema;
 
@@ -33,15 +35,17 @@ use crate::schema;
     printcolumn = r#"{"name": "Reason", "type": "string", "priority": 1, "jsonPath": ".status.conditions[?(@.type==\"Active\")].reason"}"#
 )]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = spec_rules()))]
 pub struct ClusterQueueSpec {
     /// The quota: groups of resources, each with the flavors that they may come from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "atomic"))]
+    #[schemars(length(max = 16))]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic", "x-kubernetes-validations" = group_rules()))]
     pub resource_groups: Vec<ResourceGroup>,
 
     /// The cohort whose unused quota may be borrowed. A Cohort object of that name need not exist.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 253))]
+    #[schemars(length(max = 253), regex(pattern = schema::OBJECT_NAME))]
     pub cohort_name: Option<String>,
 
     /// What happens when the first workload in line does not fit.
@@ -81,6 +85,45 @@ pub struct ClusterQueueSpec {
     pub concurrent_admission_policy: Option<ConcurrentAdmissionPolicy>,
 }
 
+/// Rules that look at more than one field. The entry policy `fairlead-cluster-queues` has those that cost too much for
+/// a definition, because they compare amounts or every check with every flavor.
+fn spec_rules() -> Value {
+    const POLICY: &str = "!has(self.concurrentAdmissionPolicy) || ";
+    const LAST: &str = "!has(self.concurrentAdmissionPolicy) || \
+        !has(self.concurrentAdmissionPolicy.migration.constraints) || \
+        !has(self.concurrentAdmissionPolicy.migration.constraints.lastAcceptableFlavorName) || ";
+    let rule = |rule: String, message: &str| json!({ "rule": rule, "message": message });
+    json!([
+        limits_need("cohortName"),
+        rule(
+            "has(self.concurrentAdmissionPolicy) == has(oldSelf.concurrentAdmissionPolicy) && \
+             (!has(self.concurrentAdmissionPolicy) \
+             || self.concurrentAdmissionPolicy == oldSelf.concurrentAdmissionPolicy)"
+                .to_owned(),
+            "concurrentAdmissionPolicy cannot be changed",
+        ),
+        rule(
+            format!(
+                "{POLICY}(has(self.resourceGroups) && size(self.resourceGroups) == 1 \
+                 && size(self.resourceGroups[0].flavors) <= 16 \
+                 && (!has(self.queueingStrategy) || self.queueingStrategy != 'StrictFIFO'))"
+            ),
+            "concurrentAdmissionPolicy needs exactly one resource group, at most 16 flavors and BestEffortFIFO",
+        ),
+        rule(
+            format!("{LAST}self.concurrentAdmissionPolicy.migration.mode == 'TryPreferredFlavors'"),
+            "lastAcceptableFlavorName needs the mode TryPreferredFlavors",
+        ),
+        rule(
+            format!(
+                "{LAST}(has(self.resourceGroups) && self.resourceGroups.exists(g, g.flavors.exists(f, \
+                 f.name == self.concurrentAdmissionPolicy.migration.constraints.lastAcceptableFlavorName)))"
+            ),
+            "lastAcceptableFlavorName must be a flavor of this queue",
+        ),
+    ])
+}
+
 /// What happens when the first workload in line does not fit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum QueueingStrategy {
@@ -94,6 +137,12 @@ pub enum QueueingStrategy {
 /// When to go on to the next flavor.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = [{
+    "rule": "!has(self.preference) \
+             || (has(self.whenCanBorrow) && self.whenCanBorrow == 'TryNextFlavor' \
+             && (!has(self.whenCanPreempt) || self.whenCanPreempt == 'TryNextFlavor'))",
+    "message": "preference may be set only while whenCanBorrow and whenCanPreempt are TryNextFlavor"
+}]))]
 pub struct FlavorFungibility {
     /// What to do when a workload fits into a flavor only by borrowing.
     #[serde(default)]

@@ -36,14 +36,14 @@ use crate::{Quantity, schema};
     printcolumn = r#"{"name": "Reason", "type": "string", "priority": 1, "jsonPath": ".status.conditions[?(@.type==\"Active\")].reason"}"#
 )]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = [{
+    "rule": "!has(oldSelf.clusterQueue) || (has(self.clusterQueue) && self.clusterQueue == oldSelf.clusterQueue)",
+    "message": "clusterQueue cannot be changed; create another LocalQueue"
+}]))]
 pub struct LocalQueueSpec {
     /// The ClusterQueue behind this queue. It cannot be changed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
-    #[schemars(length(max = 253))]
-    #[schemars(extend("x-kubernetes-validations" = [{
-        "rule": "self == oldSelf",
-        "message": "clusterQueue cannot be changed; create another LocalQueue"
-    }]))]
+    #[schemars(length(max = 253), regex(pattern = schema::OBJECT_NAME))]
     pub cluster_queue: String,
 
     /// Whether the queue runs.

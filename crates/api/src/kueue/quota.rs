@@ -2,20 +2,58 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
-use crate::Quantity;
+use crate::{Quantity, schema};
+
+/// Rules over all resource groups of a queue or cohort.
+pub(crate) fn group_rules() -> Value {
+    json!([
+        {
+            "rule": "self.all(g, self.filter(h, sets.intersects(h.coveredResources, g.coveredResources)).size() == 1)",
+            "message": "a resource may be in one group only"
+        },
+        {
+            "rule": "self.all(g, self.filter(h, sets.intersects(h.flavors.map(f, f.name), \
+                     g.flavors.map(f, f.name))).size() == 1)",
+            "message": "a flavor may be in one group only"
+        },
+        {
+            "rule": "self.map(g, size(g.flavors)).sum() <= 256 && self.map(g, size(g.coveredResources)).sum() <= 256",
+            "message": "all groups together have at most 256 flavors and 256 resources"
+        }
+    ])
+}
+
+/// The rule that nothing is borrowed or lent outside a cohort. `cohort` is the field that names it.
+pub(crate) fn limits_need(cohort: &str) -> Value {
+    json!({
+        "rule": format!(
+            "(has(self.{cohort}) && self.{cohort} != '') || !has(self.resourceGroups) || \
+             self.resourceGroups.all(g, g.flavors.all(f, f.resources.all(r, \
+             !has(r.borrowingLimit) && !has(r.lendingLimit))))"
+        ),
+        "message": format!("borrowingLimit and lendingLimit need {cohort}"),
+    })
+}
 
 /// Resources that must all come from the same flavor, and the flavors to choose from.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[schemars(extend("x-kubernetes-validations" = [{
-    "rule": "self.flavors.all(f, size(f.resources) == size(self.coveredResources))",
-    "message": "each entry of flavors must list the same resources as coveredResources, in the same order"
-}]))]
+#[schemars(extend("x-kubernetes-validations" = [
+    {
+        "rule": "self.flavors.all(f, f.resources.map(r, r.name) == self.coveredResources)",
+        "message": "each entry of flavors must list the same resources as coveredResources, in the same order"
+    },
+    {
+        "rule": "size(self.flavors) * size(self.coveredResources) <= 512",
+        "message": "a group has at most 512 pairs of a flavor and a resource"
+    }
+]))]
 pub struct ResourceGroup {
     /// The resources that this group manages, for example `["cpu", "memory"]`. A resource may be in one group
     /// only. `pods` counts pods.
-    #[schemars(length(min = 1, max = 64), inner(length(min = 1, max = 316)))]
+    #[schemars(length(min = 1, max = 64), inner(length(min = 1, max = 316), regex(pattern = schema::LABEL_KEY)))]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub covered_resources: Vec<String>,
 
@@ -66,7 +104,11 @@ pub struct FairSharing {
     /// The share relative to siblings, 1 when absent. Twice the weight means twice the share; 0 means that
     /// anyone else comes first.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("default" = "1"))]
+    #[schemars(extend("default" = "1", "x-kubernetes-validations" = [{
+        "rule": "type(self) == int || (quantity(self).compareTo(quantity('0')) == 0 \
+                 || quantity(self).isGreaterThan(quantity('1n')))",
+        "message": "weight must be 0 or greater than 1n"
+    }]))]
     pub weight: Option<Quantity>,
 }
 

@@ -6,6 +6,8 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::schema;
+
 /// A ResourceFlavor is a class of capacity: nodes that share labels and taints. The node labels
 /// `fairlead.dev/cluster` and `fairlead.dev/cloud` pin it to a cluster or a cloud; the hub evaluates them and
 /// removes them from the copy.
@@ -40,12 +42,24 @@ pub struct ResourceFlavorSpec {
     /// The labels of the flavor's nodes. They are added to the pods as a node selector, and matched with the
     /// pods' own selector and affinity.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(extend("maxProperties" = 8))]
+    #[schemars(extend(
+        "maxProperties" = 8,
+        "additionalProperties" = {
+            "type": "string", "maxLength": 63, "pattern": schema::LABEL_VALUE, "description": "A label value."
+        },
+        "x-kubernetes-validations" = [{
+            "rule": "self.all(key, !format.qualifiedName().validate(key).hasValue())",
+            "message": "a key of nodeLabels is no label key"
+        }]
+    ))]
     pub node_labels: BTreeMap<String, String>,
 
     /// The taints of the flavor's nodes. A pod must tolerate those with `NoSchedule` and `NoExecute`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "atomic"))]
+    #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "atomic", "x-kubernetes-validations" = [{
+        "rule": "self.all(t, self.exists_one(u, u.key == t.key && u.effect == t.effect))",
+        "message": "each pair of key and effect may appear once"
+    }]))]
     pub node_taints: Vec<Taint>,
 
     /// Tolerations that pods in this flavor get, and that count when `nodeTaints` are compared.
@@ -64,12 +78,12 @@ pub struct ResourceFlavorSpec {
 #[serde(rename_all = "camelCase")]
 pub struct Taint {
     /// The key.
-    #[schemars(length(min = 1, max = 316))]
+    #[schemars(length(min = 1, max = 316), regex(pattern = schema::LABEL_KEY))]
     pub key: String,
 
     /// The value; absent means empty.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 63))]
+    #[schemars(length(max = 63), regex(pattern = schema::LABEL_VALUE))]
     pub value: Option<String>,
 
     /// What it does to pods that do not tolerate it.

@@ -4,6 +4,8 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::schema;
+
 /// A Topology names the node labels that say where a node stands, from the widest level to the narrowest.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
@@ -49,6 +51,6 @@ pub struct TopologySpec {
 #[serde(rename_all = "camelCase")]
 pub struct TopologyLevel {
     /// The node label whose values are the domains of this level, for example `topology.kubernetes.io/zone`.
-    #[schemars(length(min = 1, max = 316))]
+    #[schemars(length(min = 1, max = 316), regex(pattern = schema::LABEL_KEY))]
     pub node_label: String,
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use super::{DelayedTopologyRequest, Placement, Toleration, TopologyAssignment, Verdict};
 use crate::{Quantity, schema};
@@ -12,6 +13,7 @@ use crate::{Quantity, schema};
 /// What the hub decided and observed of a Workload.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = status_rules()))]
 pub struct WorkloadStatus {
     /// `QuotaReserved`, `Admitted`, `PodsReady`, `Evicted`, `Finished` and others. The reason of
     /// `QuotaReserved=False` says why the workload waits.
@@ -89,9 +91,46 @@ pub struct WorkloadStatus {
     pub verdict: Option<Verdict>,
 }
 
-/// The quota that a workload holds.
+/// What a status never says, whoever writes it. These rules run on every status write, so the cheap tests come first.
+fn status_rules() -> Value {
+    const RESERVED: &str =
+        "has(self.conditions) && self.conditions.exists(c, c.type == 'QuotaReserved' && c.status == 'True')";
+    let rule = |rule: String, message: &str| json!({ "rule": rule, "message": message });
+    json!([
+        rule(
+            format!("has(self.admission) || !({RESERVED})"),
+            "admission must be set while QuotaReserved is True",
+        ),
+        rule(
+            "!has(self.clusterName) || !has(self.nominatedClusterNames) || size(self.nominatedClusterNames) == 0"
+                .to_owned(),
+            "clusterName and nominatedClusterNames exclude each other",
+        ),
+        rule(
+            "!has(self.clusterName) || !has(oldSelf.clusterName) || self.clusterName == oldSelf.clusterName".to_owned(),
+            "clusterName cannot be changed; an eviction clears it",
+        ),
+        rule(
+            format!(
+                "!has(oldSelf.reclaimablePods) || !has(oldSelf.admission) || !has(self.admission) \
+                 || oldSelf.reclaimablePods.all(old, has(self.reclaimablePods) \
+                 && self.reclaimablePods.exists(new, new.name == old.name && new.count >= old.count)) \
+                 || !({RESERVED})"
+            ),
+            "reclaimablePods never fall while quota is reserved",
+        ),
+    ])
+}
+
+/// The quota that a workload holds. While it is set its queue, pod sets and flavors stay; amounts may shrink.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = [{
+    "rule": "self.clusterQueue == oldSelf.clusterQueue \
+             && self.podSetAssignments.map(p, p.name) == oldSelf.podSetAssignments.map(p, p.name) \
+             && self.podSetAssignments.map(p, p.?flavors) == oldSelf.podSetAssignments.map(p, p.?flavors)",
+    "message": "an admission cannot be changed; remove it first"
+}]))]
 pub struct Admission {
     /// The ClusterQueue that holds it.
     #[schemars(length(min = 1, max = 253))]
@@ -190,7 +229,7 @@ pub struct AdmissionCheckState {
     #[schemars(range(min = 0))]
     pub retry_count: Option<i32>,
 
-    /// What the check adds to the pods. It cannot be changed while the check stays `Ready`.
+    /// What the check adds to the pods. What stands here when the workload is admitted is what counts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 18), extend("x-kubernetes-list-type" = "atomic"))]
     pub pod_set_updates: Vec<PodSetUpdate>,

@@ -4,16 +4,18 @@
 
 use serde_json::{Value, json};
 
-use super::yaml;
+use super::{guards, yaml};
 use crate::labels::{
-    BUILTIN_JOB_CONTROLLER, DEFAULT_QUEUE, DISPATCH, MULTIKUEUE, QUEUE_NAME, RUN, SYSTEM_NAMESPACE, TRUE,
-    UNSUSPEND_VERB,
+    ADMISSION_GATED_BY, BUILTIN_JOB_CONTROLLER, DEFAULT_QUEUE, DISPATCH, MULTIKUEUE, QUEUE_NAME, RUN,
+    SYSTEM_NAMESPACE, TRUE, UNSUSPEND_VERB,
 };
 use crate::{fairlead, kueue};
 
 /// The entry policies as (file name without its ending, YAML). Each file holds a policy and its binding.
 pub fn admission_policies() -> Vec<(&'static str, String)> {
     vec![
+        ("fairlead-cluster-queues", guards::cluster_queues()),
+        ("fairlead-workloads", guards::workloads()),
         ("fairlead-default-queue", default_queue()),
         ("fairlead-suspend", suspend()),
         ("fairlead-managed-by", managed_by()),
@@ -23,7 +25,7 @@ pub fn admission_policies() -> Vec<(&'static str, String)> {
 }
 
 const MUTATING: &str = "Mutating";
-const VALIDATING: &str = "Validating";
+pub(super) const VALIDATING: &str = "Validating";
 
 /// The Job is not the child of another controller. CronJobs are no such controller: their Jobs are queued one by one.
 const STANDS_ALONE: &str = "!has(object.metadata.ownerReferences) || object.metadata.ownerReferences.all(owner, \
@@ -112,7 +114,8 @@ Denies what would let a Job that names a queue run outside of it:
   verb is a permission and nothing else. The hub's role has it, and so has whoever holds every verb, so a
   cluster administrator can start a Job by hand. An admission policy cannot know the hub's service account,
   because charts may be installed anywhere; it can ask the authorizer.
-- moved into a queue, to another queue or out of one while it is not suspended.
+- moved into a queue, to another queue or out of one while it is not suspended;
+- gated anew: what holds back admission may only be taken away after the Job was created.
 What cannot be expressed here is left to the hub: that a Job is not started before its own admission.";
 
 fn queued_jobs() -> String {
@@ -131,6 +134,8 @@ fn queued_jobs() -> String {
             variable("wasSuspended", "!variables.created && oldObject.spec.?suspend.orValue(false)"),
             variable("queue", &queue_of("object")),
             variable("oldQueue", &format!("variables.created ? '' : {}", queue_of("oldObject"))),
+            variable("gates", &gates_of("object")),
+            variable("oldGates", &format!("variables.created ? [] : {}", gates_of("oldObject"))),
         ],
         "validations": [
             validation(
@@ -145,6 +150,10 @@ fn queued_jobs() -> String {
                 "variables.created || variables.queue == variables.oldQueue || \
                  (variables.suspended && variables.wasSuspended)",
                 &format!("the label {QUEUE_NAME} can be changed only while the Job is suspended"),
+            ),
+            validation(
+                "variables.created || variables.gates.all(gate, gate in variables.oldGates)",
+                &format!("the annotation {ADMISSION_GATED_BY} may only lose entries after the Job was created"),
             ),
         ],
     });
@@ -184,7 +193,7 @@ fn unclaimed() -> String {
 }
 
 /// A policy and its binding, in one file.
-fn pair(family: &str, name: &str, comment: &str, policy: Value, binding: Value) -> String {
+pub(super) fn pair(family: &str, name: &str, comment: &str, policy: Value, binding: Value) -> String {
     let object = |kind: &str, spec: Value| {
         json!({
             "apiVersion": "admissionregistration.k8s.io/v1",
@@ -239,6 +248,14 @@ fn queue_of(object: &str) -> String {
     format!("{object}.metadata.?labels['{QUEUE_NAME}'].orValue('')")
 }
 
+/// What the annotation lists.
+fn gates_of(object: &str) -> String {
+    format!(
+        "{object}.metadata.?annotations['{ADMISSION_GATED_BY}'].orValue('').split(',')\
+         .map(gate, gate.trim()).filter(gate, gate != '')"
+    )
+}
+
 fn names_this_queue() -> String {
     format!("{} == params.metadata.name", queue_of("object"))
 }
@@ -253,14 +270,14 @@ fn put(path: &str, value: &str) -> Value {
     json!({ "patchType": "JSONPatch", "jsonPatch": { "expression": expression } })
 }
 
-fn condition(name: &str, expression: &str) -> Value {
+pub(super) fn condition(name: &str, expression: &str) -> Value {
     json!({ "name": name, "expression": expression })
 }
 
-fn variable(name: &str, expression: &str) -> Value {
+pub(super) fn variable(name: &str, expression: &str) -> Value {
     json!({ "name": name, "expression": expression })
 }
 
-fn validation(expression: &str, message: &str) -> Value {
+pub(super) fn validation(expression: &str, message: &str) -> Value {
     json!({ "expression": expression, "message": message, "reason": "Forbidden" })
 }
