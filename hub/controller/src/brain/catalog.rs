@@ -28,9 +28,11 @@ pub(crate) struct Catalog {
     pub(crate) local_queues: BTreeMap<ObjectKey, Kept>,
     pub(crate) cluster_queues: BTreeMap<ObjectKey, Kept>,
     pub(crate) checks: BTreeMap<ObjectKey, Kept>,
+    pub(crate) cohorts: BTreeMap<ObjectKey, Kept>,
+    pub(crate) flavors: BTreeMap<ObjectKey, Kept>,
+    pub(crate) topologies: BTreeMap<ObjectKey, Kept>,
     policies: BTreeSet<Arc<str>>,
     configs: BTreeSet<Arc<str>>,
-    flavors: BTreeMap<Arc<str>, Arc<Value>>,
     namespaces: BTreeMap<Arc<str>, bool>,
     pub(crate) priorities: Priorities,
 }
@@ -48,15 +50,14 @@ impl Catalog {
             Kind::LocalQueue => keep(&mut self.local_queues, object),
             Kind::ClusterQueue => keep(&mut self.cluster_queues, object),
             Kind::AdmissionCheck => keep(&mut self.checks, object),
+            Kind::Cohort => keep(&mut self.cohorts, object),
+            Kind::ResourceFlavor => keep(&mut self.flavors, object),
+            Kind::Topology => keep(&mut self.topologies, object),
             Kind::PlacementPolicy => {
                 self.policies.insert(name);
             }
             Kind::MultiKueueConfig => {
                 self.configs.insert(name);
-            }
-            Kind::ResourceFlavor => {
-                let spec = object.json.get("spec").cloned().unwrap_or(Value::Null);
-                self.flavors.insert(name, Arc::new(spec));
             }
             Kind::Namespace => {
                 let terminating = json::at(&object.json, &["metadata", "deletionTimestamp"]).is_some();
@@ -69,14 +70,8 @@ impl Catalog {
                 self.set_default_class(object);
                 self.priorities.pod.insert(name, priority_of(object));
             }
-            // The engine alone knows these, or the brain keeps them elsewhere.
-            Kind::Cohort
-            | Kind::Topology
-            | Kind::Job
-            | Kind::Workload
-            | Kind::Cluster
-            | Kind::Tombstone
-            | Kind::Event => {}
+            // The brain keeps these elsewhere.
+            Kind::Job | Kind::Workload | Kind::Cluster | Kind::Tombstone | Kind::Event => {}
         }
     }
 
@@ -86,13 +81,15 @@ impl Catalog {
             Kind::LocalQueue => drop(self.local_queues.remove(key)),
             Kind::ClusterQueue => drop(self.cluster_queues.remove(key)),
             Kind::AdmissionCheck => drop(self.checks.remove(key)),
+            Kind::Cohort => drop(self.cohorts.remove(key)),
+            Kind::ResourceFlavor => drop(self.flavors.remove(key)),
+            Kind::Topology => drop(self.topologies.remove(key)),
             Kind::PlacementPolicy => {
                 self.policies.remove(&key.name);
             }
             Kind::MultiKueueConfig => {
                 self.configs.remove(&key.name);
             }
-            Kind::ResourceFlavor => drop(self.flavors.remove(&key.name)),
             Kind::Namespace => drop(self.namespaces.remove(&key.name)),
             Kind::WorkloadPriorityClass => drop(self.priorities.workload.remove(&key.name)),
             Kind::PriorityClass => {
@@ -103,14 +100,30 @@ impl Catalog {
         }
     }
 
-    /// The kept object of one of the three kinds that have a status.
+    /// The kept object of one of the kinds that the brain writes to.
     pub(crate) fn kept_mut(&mut self, kind: Kind, key: &ObjectKey) -> Option<&mut Kept> {
         match kind {
             Kind::LocalQueue => self.local_queues.get_mut(key),
             Kind::ClusterQueue => self.cluster_queues.get_mut(key),
             Kind::AdmissionCheck => self.checks.get_mut(key),
+            Kind::Cohort => self.cohorts.get_mut(key),
+            Kind::ResourceFlavor => self.flavors.get_mut(key),
+            Kind::Topology => self.topologies.get_mut(key),
             _ => None,
         }
+    }
+
+    /// Every kept object's kind and key.
+    pub(crate) fn kept_keys(&self) -> impl Iterator<Item = (Kind, ObjectKey)> {
+        let kinds = [
+            (Kind::LocalQueue, &self.local_queues),
+            (Kind::ClusterQueue, &self.cluster_queues),
+            (Kind::AdmissionCheck, &self.checks),
+            (Kind::Cohort, &self.cohorts),
+            (Kind::ResourceFlavor, &self.flavors),
+            (Kind::Topology, &self.topologies),
+        ];
+        kinds.into_iter().flat_map(|(kind, map)| map.keys().map(move |key| (kind, key.clone())))
     }
 
     fn set_default_class(&mut self, object: &Object) {
@@ -163,15 +176,20 @@ impl Catalog {
     }
 
     /// The `spec` of a ResourceFlavor.
-    pub(crate) fn flavor(&self, name: &str) -> Option<&Arc<Value>> {
-        self.flavors.get(name)
+    pub(crate) fn flavor(&self, name: &str) -> Option<&Value> {
+        Some(self.flavors.get(&ObjectKey::new("", name))?.object.json.get("spec").unwrap_or(&Value::Null))
+    }
+
+    /// Whether this Topology exists.
+    pub(crate) fn has_topology(&self, name: &str) -> bool {
+        self.topologies.contains_key(&ObjectKey::new("", name))
     }
 
     /// Each ResourceFlavor with its node labels.
     pub(crate) fn flavors(&self) -> impl Iterator<Item = (&Arc<str>, Labels)> {
-        self.flavors.iter().map(|(name, spec)| {
-            let labels = json::entries(spec, &["nodeLabels"]);
-            (name, labels.map(|(key, value)| (key.into(), value.into())).collect())
+        self.flavors.iter().map(|(key, kept)| {
+            let labels = json::entries(&kept.object.json, &["spec", "nodeLabels"]);
+            (&key.name, labels.map(|(key, value)| (key.into(), value.into())).collect())
         })
     }
 

@@ -47,6 +47,7 @@ impl Brain {
             }
         }
         self.out.push(Effect::Measure(Measurement::Attempt { admitted, skipped }));
+        self.shares_changed();
         self.tell_waiting();
     }
 

@@ -133,7 +133,13 @@ impl Brain {
         let same_spec = self.catalog.kept_mut(kind, key).is_some_and(|kept| {
             let mark = |object: &Object| {
                 let at = |field| json::at(&object.json, &["metadata", field]).cloned();
-                (object.uid.clone(), at("generation"), at("deletionTimestamp"), at("labels"))
+                // Whether another controller's check is active is said in its status.
+                let said = json::list(&object.json, &["status", "conditions"]).iter();
+                let active: Vec<_> = said
+                    .filter(|_| kind == Kind::AdmissionCheck)
+                    .map(|condition| (condition.get("type").cloned(), condition.get("status").cloned()))
+                    .collect();
+                (object.uid.clone(), at("generation"), at("deletionTimestamp"), at("labels"), active)
             };
             mark(&kept.object) == mark(object)
         });
@@ -177,7 +183,12 @@ impl Brain {
                 self.touch_queue(kind, key);
                 self.touch_dependent_statuses(kind, key);
             }
-            Kind::AdmissionCheck | Kind::ResourceFlavor | Kind::PlacementPolicy | Kind::MultiKueueConfig => {
+            Kind::AdmissionCheck
+            | Kind::ResourceFlavor
+            | Kind::Topology
+            | Kind::Cohort
+            | Kind::PlacementPolicy
+            | Kind::MultiKueueConfig => {
                 self.dirty.extend(self.runs.ids().cloned());
                 self.touch_dependent_statuses(kind, key);
             }

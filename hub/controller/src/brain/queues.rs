@@ -1,9 +1,12 @@
-//! Statuses of ClusterQueues, LocalQueues and AdmissionChecks, and the label that marks federated LocalQueues.
+//! Statuses of ClusterQueues, LocalQueues, Cohorts and AdmissionChecks, the label that marks federated LocalQueues, and
+//! the finalizer on what is in use.
 //!
 //! Numbers are sums that change with each run, so a status costs what changed, not what there is. A status is written
-//! at most once a second and only when it says something new; the label goes out at once.
+//! at most once a second and only when it says something new; label and finalizer go out at once.
 
 mod active;
+mod protect;
+mod shares;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -74,6 +77,7 @@ type Totals = Vec<(Arc<str>, i64, i64)>;
 #[derive(Debug, Default)]
 pub(crate) struct Sums {
     touched: BTreeSet<(Kind, ObjectKey)>,
+    shares: shares::Shares,
     local: BTreeMap<ObjectKey, Sum>,
     cluster: BTreeMap<Arc<str>, Sum>,
 }
@@ -81,7 +85,17 @@ pub(crate) struct Sums {
 impl Sums {
     /// This object's status is to be looked at.
     pub(crate) fn touch(&mut self, kind: Kind, key: ObjectKey) {
-        if matches!(kind, Kind::LocalQueue | Kind::ClusterQueue | Kind::AdmissionCheck | Kind::Cluster) {
+        let written = matches!(
+            kind,
+            Kind::LocalQueue
+                | Kind::ClusterQueue
+                | Kind::AdmissionCheck
+                | Kind::Cohort
+                | Kind::ResourceFlavor
+                | Kind::Topology
+                | Kind::Cluster
+        );
+        if written {
             self.touched.insert((kind, key));
         }
     }
@@ -136,8 +150,14 @@ impl Brain {
                 for local in locals {
                     self.sums.touch(Kind::LocalQueue, local);
                 }
+                self.touch_deleting();
             }
-            Kind::AdmissionCheck | Kind::ResourceFlavor | Kind::PlacementPolicy | Kind::MultiKueueConfig => {
+            Kind::AdmissionCheck
+            | Kind::ResourceFlavor
+            | Kind::Topology
+            | Kind::Cohort
+            | Kind::PlacementPolicy
+            | Kind::MultiKueueConfig => {
                 self.touch_all_statuses();
             }
             _ => {}
@@ -146,14 +166,7 @@ impl Brain {
 
     /// Looks again at every status.
     pub(crate) fn touch_all_statuses(&mut self) {
-        let catalog = &self.catalog;
-        let kinds = [
-            (Kind::LocalQueue, &catalog.local_queues),
-            (Kind::ClusterQueue, &catalog.cluster_queues),
-            (Kind::AdmissionCheck, &catalog.checks),
-        ];
-        let keys = kinds.iter().flat_map(|(kind, map)| map.keys().map(|key| (*kind, key.clone())));
-        self.sums.touched.extend(keys);
+        self.sums.touched.extend(self.catalog.kept_keys());
         let clusters = self.spokes.values().filter_map(|spoke| spoke.cluster.as_ref());
         self.sums.touched.extend(clusters.map(|cluster| (Kind::Cluster, cluster.key.clone())));
     }
@@ -163,6 +176,7 @@ impl Brain {
         if !self.is_ready() {
             return;
         }
+        self.refresh_shares();
         for (kind, key) in std::mem::take(&mut self.sums.touched) {
             if kind == Kind::Cluster {
                 self.flush_cluster(&key);
@@ -182,7 +196,7 @@ impl Brain {
             Readiness::Busy => return self.look_again(kind, key, wake),
             Readiness::MustRead => Op::Get,
             Readiness::Free => {
-                if let Some(patch) = self.label_patch(&object) {
+                if let Some(patch) = self.label_patch(&object).or_else(|| self.finalizer_patch(&object)) {
                     Op::Patch(patch)
                 } else {
                     let due = written.map(|written| written.plus(PAUSE_MS));
@@ -230,6 +244,7 @@ impl Brain {
         match object.kind {
             Kind::LocalQueue => Self::change(object, |stored| self.local_queue_status(object, stored)),
             Kind::ClusterQueue => Self::change(object, |stored| self.cluster_queue_status(object, stored)),
+            Kind::Cohort => Self::change(object, |stored| self.cohort_status(object, stored)),
             Kind::AdmissionCheck => {
                 let controller = json::text(&object.json, &["spec", "controllerName"])?;
                 super::is_dispatch_controller(controller).then_some(())?;
@@ -302,6 +317,7 @@ impl Brain {
         };
         status.flavors_reservation = list(&sum.reserved);
         status.flavors_usage = list(&sum.used);
+        status.fair_sharing = self.share_of(Kind::ClusterQueue, &object.key.name);
         self.set_active(&mut status.conditions, object, &self.cluster_queue_active(object));
     }
 

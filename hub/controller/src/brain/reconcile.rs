@@ -292,7 +292,7 @@ impl Brain {
     /// The specs of these flavors, each once, in order of name.
     pub(crate) fn flavor_specs<'a>(&self, names: impl Iterator<Item = &'a str>) -> Vec<Value> {
         let names: std::collections::BTreeSet<&str> = names.collect();
-        names.into_iter().filter_map(|name| self.catalog.flavor(name)).map(|spec| (**spec).clone()).collect()
+        names.into_iter().filter_map(|name| self.catalog.flavor(name)).cloned().collect()
     }
 
     /// A namesake's promise is not closed yet: an earlier job of this name, whose copy has not stopped.

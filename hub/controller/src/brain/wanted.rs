@@ -69,11 +69,10 @@ impl Around {
 /// The status that this run's Workload should have; none when it is already as it should be.
 pub(crate) fn wanted(run: &Run, around: &Around) -> Option<Write> {
     let workload = run.workload.as_ref()?;
-    if workload.is(WorkloadCondition::Finished) {
-        return None;
-    }
     let mut draft = Draft { status: workload.status.clone(), workload, around };
-    let commit = draft.fill(run);
+    let finished = workload.is(WorkloadCondition::Finished);
+    let commit = !finished && draft.fill(run);
+    draft.keep_up();
     let changed = draft.status != workload.status;
     changed.then_some(Write { status: draft.status, commit })
 }
@@ -105,6 +104,18 @@ impl Draft<'_> {
         };
         self.reclaim();
         committed
+    }
+
+    /// What was said of an earlier generation of the spec, and holds for this one, says so: who waits for a condition
+    /// after a change of the spec believes no other.
+    fn keep_up(&mut self) {
+        let generation = json::integer(&self.workload.json, &["metadata", "generation"]);
+        for condition in &mut self.status.conditions {
+            let ours = WorkloadCondition::from_token(&condition.type_).is_some();
+            if ours && condition.observed_generation.is_some_and(|seen| Some(seen) < generation) {
+                condition.observed_generation = generation;
+            }
+        }
     }
 
     /// The result, once there is one.

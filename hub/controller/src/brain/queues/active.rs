@@ -98,30 +98,77 @@ impl Brain {
         }
         let flavors: std::collections::BTreeSet<_> =
             self.quotas(&object.key.name).into_iter().map(|(flavor, ..)| flavor).collect();
-        for flavor in flavors.iter().filter(|flavor| self.catalog.flavor(flavor).is_none()) {
-            wrong.push((ClusterQueueReason::FlavorNotFound, format!("flavor {flavor} does not exist")));
-        }
-        let checks = self.catalog.checks_of(&object.key.name);
-        for check in &checks {
-            match self.catalog.checks.get(&ObjectKey::new("", check.as_ref())) {
-                None => {
-                    let text = format!("admission check {check} does not exist");
-                    wrong.push((ClusterQueueReason::AdmissionCheckNotFound, text));
+        for flavor in flavors {
+            match self.catalog.flavor(&flavor) {
+                None => wrong
+                    .push((ClusterQueueReason::FlavorNotFound, format!("flavor {flavor} does not exist"))),
+                Some(spec) => {
+                    let topology = json::text(spec, &["topologyName"]);
+                    if let Some(topology) = topology.filter(|name| !self.catalog.has_topology(name)) {
+                        let text = format!("topology {topology} of flavor {flavor} does not exist");
+                        wrong.push((ClusterQueueReason::TopologyNotFound, text));
+                    }
                 }
-                Some(kept)
-                    if self.catalog.is_dispatch_check(check) && !self.check_active(&kept.object).holds =>
-                {
-                    let text = format!("admission check {check} is not active");
-                    wrong.push((ClusterQueueReason::AdmissionCheckInactive, text));
-                }
-                Some(_) => {}
             }
         }
-        if checks.iter().filter(|check| self.catalog.is_dispatch_check(check)).count() > 1 {
+        if let Some(ring) = self.cohort_ring(json::text(&object.json, &["spec", "cohortName"])) {
+            wrong.push((ClusterQueueReason::CohortCycle, ring));
+        }
+        self.wrong_with_checks(object, &mut wrong);
+        wrong
+    }
+
+    fn wrong_with_checks(&self, object: &Object, wrong: &mut Vec<(ClusterQueueReason, String)>) {
+        let rules = json::list(&object.json, &["spec", "admissionChecksStrategy", "admissionChecks"]);
+        let mut dispatching = 0_usize;
+        for rule in rules {
+            let check = json::text(rule, &["name"]).unwrap_or_default();
+            let Some(kept) = self.catalog.checks.get(&ObjectKey::new("", check)) else {
+                let text = format!("admission check {check} does not exist");
+                wrong.push((ClusterQueueReason::AdmissionCheckNotFound, text));
+                continue;
+            };
+            let ours = self.catalog.is_dispatch_check(check);
+            let active =
+                if ours { self.check_active(&kept.object).holds } else { is_said_active(&kept.object) };
+            if !active {
+                let text = format!("admission check {check} is not active");
+                wrong.push((ClusterQueueReason::AdmissionCheckInactive, text));
+            }
+            if ours && !json::list(rule, &["onFlavors"]).is_empty() {
+                let text = format!("the dispatch check {check} must be for all flavors");
+                wrong.push((ClusterQueueReason::MultiKueueAdmissionCheckAppliedPerFlavor, text));
+            }
+            dispatching = dispatching.saturating_add(usize::from(ours));
+        }
+        if dispatching > 1 {
             let text = "more than one dispatch check is named".to_owned();
             wrong.push((ClusterQueueReason::MultipleMultiKueueAdmissionChecks, text));
         }
-        wrong
+    }
+
+    /// The circle that a cohort is in or hangs below, as a sentence.
+    fn cohort_ring(&self, cohort: Option<&str>) -> Option<String> {
+        let mut path: Vec<&str> = Vec::new();
+        let mut next = cohort;
+        while let Some(name) = next.filter(|name| !name.is_empty()) {
+            path.push(name);
+            if path.iter().filter(|seen| **seen == name).count() > 1 {
+                return Some(format!("its cohorts form a circle: {}", path.join(", ")));
+            }
+            let above = self.catalog.cohorts.get(&ObjectKey::new("", name));
+            next = above.and_then(|above| json::text(&above.object.json, &["spec", "parentName"]));
+        }
+        None
+    }
+
+    pub(super) fn cohort_active(&self, object: &Object) -> Active {
+        match self.cohort_ring(Some(&object.key.name)) {
+            Some(ring) => {
+                Active::no(ClusterQueueReason::CohortCycle.as_str(), format!("Nothing is admitted: {ring}"))
+            }
+            None => Active::yes(ClusterQueueReason::Ready.as_str(), "Its queues can admit new workloads"),
+        }
     }
 
     pub(super) fn check_active(&self, object: &Object) -> Active {
@@ -133,6 +180,13 @@ impl Brain {
         }
         Active::yes(AdmissionCheckReason::Active.as_str(), "The admission check is active")
     }
+}
+
+/// Another controller's check is active unless that controller says otherwise.
+fn is_said_active(object: &Object) -> bool {
+    let conditions = json::list(&object.json, &["status", "conditions"]);
+    let active = conditions.iter().find(|condition| json::text(condition, &["type"]) == Some(ACTIVE));
+    active.is_none_or(|condition| json::text(condition, &["status"]) != Some("False"))
 }
 
 fn is_stopped(object: &Object) -> bool {

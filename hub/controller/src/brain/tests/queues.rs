@@ -54,14 +54,136 @@ fn federated_local_queues_are_labelled_and_lose_the_label() {
             .clone()
     };
     assert_eq!(label(&hub), "true");
-    hub.delete(Kind::AdmissionCheck, "", "dispatch");
-    hub.settle();
+    change(&mut hub, Kind::ClusterQueue, "cq", |queue| queue["spec"]["admissionChecksStrategy"] = json!({}));
     assert_eq!(label(&hub), Value::Null);
-    let queue = hub.api.get(Kind::ClusterQueue, "", "cq").unwrap();
+}
+
+/// Changes an object of the cluster's, as a user does.
+fn change(hub: &mut Hub, kind: Kind, name: &str, edit: impl FnOnce(&mut Value)) {
+    let mut object = hub.api.get(kind, "", name).unwrap();
+    edit(&mut object);
+    hub.apply((kind, object));
+    hub.settle();
     hub.advance(1_100);
-    let queue_now = hub.api.get(Kind::ClusterQueue, "", "cq").unwrap();
-    assert_ne!(queue, queue_now);
-    assert_eq!(Hub::condition(&queue_now, "Active"), ("False".into(), "AdmissionCheckNotFound".into()));
+}
+
+fn active(hub: &Hub, kind: Kind, namespace: &str, name: &str) -> (String, String) {
+    Hub::condition(&hub.api.get(kind, namespace, name).unwrap(), "Active")
+}
+
+fn no(reason: &str) -> (String, String) {
+    ("False".to_owned(), reason.to_owned())
+}
+
+#[test]
+fn what_is_in_use_stays_until_nobody_uses_it() {
+    let mut hub = Hub::with_spokes(&["east"]);
+    hub.apply((
+        Kind::Topology,
+        json!({"metadata": {"name": "racks"}, "spec": {"levels": [{"nodeLabel": "rack"}]}}),
+    ));
+    change(&mut hub, Kind::ResourceFlavor, "default", |flavor| {
+        flavor["spec"] = json!({"topologyName": "racks"})
+    });
+    let protected = [
+        (Kind::Topology, "racks"),
+        (Kind::ResourceFlavor, "default"),
+        (Kind::AdmissionCheck, "dispatch"),
+        (Kind::ClusterQueue, "cq"),
+    ];
+    for (kind, name) in protected {
+        let object = hub.api.get(kind, "", name).unwrap();
+        assert_eq!(object["metadata"]["finalizers"], json!(["kueue.x-k8s.io/resource-in-use"]), "{name}");
+    }
+    hub.submit("train", "1");
+    for (kind, name) in protected {
+        hub.delete(kind, "", name);
+    }
+    hub.advance(5_000);
+    for (kind, name) in protected {
+        assert!(hub.api.get(kind, "", name).is_some(), "{name} is in use");
+    }
+    assert_eq!(active(&hub, Kind::ClusterQueue, "", "cq"), no("Terminating"));
+    hub.submit("late", "1");
+    assert!(!hub.is("late", "Admitted"), "a queue that is being deleted admits nothing");
+    hub.on_spoke("east", |spoke| spoke.finish(true));
+    hub.advance(5_000);
+    for (kind, name) in protected {
+        assert!(hub.api.get(kind, "", name).is_none(), "{name} went with the last of its users");
+    }
+}
+
+#[test]
+fn a_finalizer_of_somebody_else_is_kept() {
+    let mut hub = Hub::empty();
+    let flavor = json!({"metadata": {"name": "spot", "finalizers": ["example.com/keep"]}, "spec": {}});
+    hub.apply((Kind::ResourceFlavor, flavor));
+    hub.settle();
+    hub.delete(Kind::ResourceFlavor, "", "spot");
+    hub.settle();
+    let flavor = hub.api.get(Kind::ResourceFlavor, "", "spot").unwrap();
+    assert_eq!(flavor["metadata"]["finalizers"], json!(["example.com/keep"]));
+}
+
+#[test]
+fn a_cluster_queue_says_what_it_lacks() {
+    let mut hub = Hub::with_spokes(&["east"]);
+    change(&mut hub, Kind::ResourceFlavor, "default", |flavor| {
+        flavor["spec"] = json!({"topologyName": "racks"})
+    });
+    assert_eq!(active(&hub, Kind::ClusterQueue, "", "cq"), no("TopologyNotFound"));
+    assert_eq!(active(&hub, Kind::LocalQueue, "team", "q"), no("ClusterQueueIsInactive"));
+    hub.apply((
+        Kind::Topology,
+        json!({"metadata": {"name": "racks"}, "spec": {"levels": [{"nodeLabel": "rack"}]}}),
+    ));
+    hub.settle();
+    hub.advance(1_100);
+    assert_eq!(active(&hub, Kind::ClusterQueue, "", "cq").0, "True");
+
+    let with = |checks: Value| {
+        move |queue: &mut Value| queue["spec"]["admissionChecksStrategy"]["admissionChecks"] = checks
+    };
+    let per_flavor = json!([{"name": "dispatch", "onFlavors": ["default"]}]);
+    change(&mut hub, Kind::ClusterQueue, "cq", with(per_flavor));
+    assert_eq!(active(&hub, Kind::ClusterQueue, "", "cq"), no("MultiKueueAdmissionCheckAppliedPerFlavor"));
+    change(&mut hub, Kind::ClusterQueue, "cq", with(json!([{"name": "dispatch"}, {"name": "none"}])));
+    assert_eq!(active(&hub, Kind::ClusterQueue, "", "cq"), no("AdmissionCheckNotFound"));
+}
+
+#[test]
+fn another_controllers_check_takes_its_queues_down_and_up_by_its_status() {
+    let mut hub = Hub::with_spokes(&["east"]);
+    let said = |status: &str| {
+        json!({"conditions": [{"type": "Active", "status": status, "reason": "Said", "message": "",
+        "lastTransitionTime": "2026-12-01T00:00:00Z"}]})
+    };
+    let check = json!({"metadata": {"name": "budget"}, "spec": {"controllerName": "example.com/budget"}, "status": said("False")});
+    hub.apply((Kind::AdmissionCheck, check));
+    change(&mut hub, Kind::ClusterQueue, "cq", |queue| {
+        queue["spec"]["admissionChecksStrategy"]["admissionChecks"] =
+            json!([{"name": "dispatch"}, {"name": "budget"}]);
+    });
+    assert_eq!(active(&hub, Kind::ClusterQueue, "", "cq"), no("AdmissionCheckInactive"));
+    hub.api.set_status(Kind::AdmissionCheck, "", "budget", said("True"));
+    hub.advance(1_100);
+    assert_eq!(active(&hub, Kind::ClusterQueue, "", "cq").0, "True");
+}
+
+#[test]
+fn cohorts_in_a_circle_stop_their_queues_until_it_is_broken() {
+    let mut hub = Hub::with_spokes(&["east"]);
+    for (name, parent) in [("a", "b"), ("b", "a")] {
+        hub.apply((Kind::Cohort, json!({"metadata": {"name": name}, "spec": {"parentName": parent}})));
+    }
+    change(&mut hub, Kind::ClusterQueue, "cq", |queue| queue["spec"]["cohortName"] = json!("a"));
+    assert_eq!(active(&hub, Kind::ClusterQueue, "", "cq"), no("CohortCycle"));
+    assert_eq!(active(&hub, Kind::Cohort, "", "a"), no("CohortCycle"));
+    hub.submit("train", "1");
+    assert_eq!(hub.why("train").1, "ClusterQueueInactive");
+    change(&mut hub, Kind::Cohort, "b", |cohort| cohort["spec"] = json!({}));
+    assert_eq!(active(&hub, Kind::Cohort, "", "b").0, "True");
+    assert!(hub.is("train", "Admitted"));
 }
 
 #[test]
@@ -178,4 +300,20 @@ fn a_stopped_cluster_queue_says_so_on_its_workloads_and_goes_on_when_it_runs_aga
     assert!(hub.is("runs", "Admitted"), "what was admitted runs on");
     stop(&mut hub, "None");
     assert!(hub.is("waits", "Admitted"));
+}
+
+#[test]
+fn a_workloads_conditions_keep_up_with_its_spec() {
+    let mut hub = Hub::with_spokes(&["east"]);
+    hub.submit("train", "1");
+    let mut workload = hub.workload("train");
+    workload["spec"]["maximumExecutionTimeSeconds"] = json!(3600);
+    hub.apply((Kind::Workload, workload));
+    hub.settle();
+    let workload = hub.workload("train");
+    let seen = |condition: &Value| condition["observedGeneration"] == workload["metadata"]["generation"];
+    assert!(workload["status"]["conditions"].as_array().unwrap().iter().all(seen), "{workload}");
+    let from = hub.log.len();
+    hub.advance(5_000);
+    assert_eq!(hub.writes(from, Kind::Workload), 0, "and then nothing more is written");
 }
