@@ -62,6 +62,9 @@ pub(crate) enum Command {
     Queues(Queues),
     /// Say why a job waits, or why it went where it went.
     Explain(Explain),
+    /// Rewrite manifests of Kueue's API v1beta1 to v1beta2.
+    #[command(after_help = CONVERT_HELP)]
+    Convert(Convert),
     /// Show the versions of this command, the hub and the spokes.
     Version(Version),
 }
@@ -69,6 +72,17 @@ pub(crate) enum Command {
 const JOIN_HELP: &str = "Creates the Cluster if there is none of that name, and a join token that is good for one \
                          spoke of that name, for 15 minutes. The printed command is to be run where the spoke's \
                          kubeconfig is.";
+
+const CONVERT_HELP: &str = "Prints every document, and changes only what was renamed. Comments are lost. Nothing is \
+                            sent anywhere: kubectl fairlead convert -f old.yaml | kubectl apply -f -";
+
+/// `convert -f FILE`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Convert {
+    /// A file with manifests, YAML or JSON; - is standard input. May be given several times.
+    #[arg(short, long = "filename", value_name = "FILE", required = true, action = ArgAction::Append)]
+    pub(crate) files: Vec<PathBuf>,
+}
 
 /// `join NAME`.
 #[derive(Debug, clap::Args)]

@@ -7,6 +7,7 @@
 mod age;
 mod args;
 mod clusters;
+mod convert;
 mod explain;
 mod failure;
 mod hub;
@@ -65,12 +66,16 @@ async fn command(args: &Args, out: &mut Out) -> Result<(), Failure> {
     if let Command::Version(options) = &args.command {
         return version::run(&args.connection, options, out).await;
     }
+    if let Command::Convert(options) = &args.command {
+        return convert::run(options, out);
+    }
     let hub = Hub::connect(&args.connection).await?;
     match &args.command {
         Command::Join(options) => join::run(&hub, options, out).await,
         Command::Clusters(options) => clusters::run(&hub, options, out).await,
         Command::Queues(options) => queues::run(&hub, options, out).await,
         Command::Explain(options) => explain::run(&hub, options, out).await,
+        Command::Convert(options) => convert::run(options, out),
         Command::Version(options) => version::run(&args.connection, options, out).await,
     }
 }

@@ -4,12 +4,14 @@
 //!   would cost the API server too much.
 //! * [`fairlead`] holds our own kinds, `fairlead.dev/v1alpha1`.
 //! * [`labels`] and [`conditions`] name every label, annotation, finalizer, condition type and reason in use.
+//! * [`convert`] rewrites objects of Kueue's older API version.
 //! * [`manifests`] turns all of it into the files under `charts/`: custom resource definitions, admission
 //!   policies and RBAC. Doc comments become the descriptions that `kubectl explain` shows.
 //!
 //! Optional fields are absent or present, never `null`: the generated schemas have no `nullable`.
 
 pub mod conditions;
+pub mod convert;
 pub mod fairlead;
 pub mod kueue;
 pub mod labels;
