@@ -22,8 +22,27 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Run the hub until it is told to stop.
     Run(Box<RunArgs>),
+    /// Say what keeps the hub from running on this cluster, a running Kueue above all; exit code 1 when something does.
+    Preflight(Preflight),
     /// Print the version.
     Version,
+}
+
+/// What `preflight` looks at. It needs an administrator's rights.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Preflight {
+    /// Kubeconfig of the hub's cluster. Without it: KUBECONFIG, ~/.kube/config, the pod's service account.
+    #[arg(long, env = "FAIRLEAD_KUBECONFIG", value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+
+    /// Context in the kubeconfig.
+    #[arg(long, env = "FAIRLEAD_CONTEXT", value_name = "NAME")]
+    pub(crate) context: Option<String>,
+
+    /// First rewrite every object of Kueue's that may be stored in an older version. Do it while Kueue still runs,
+    /// because its conversion is needed to read them.
+    #[arg(long)]
+    pub(crate) migrate: bool,
 }
 
 /// How the hub runs. Each option can be given as an environment variable, too.

@@ -2,6 +2,7 @@
 
 mod args;
 mod keeper;
+mod preflight;
 mod run;
 mod serving;
 mod settings;
@@ -17,6 +18,7 @@ use crate::args::{Args, Command};
 async fn main() -> ExitCode {
     match Args::parse().command {
         Command::Version => version(),
+        Command::Preflight(settings) => preflight::run(&settings).await,
         Command::Run(args) => match run::run(*args).await {
             Ok(()) => ExitCode::SUCCESS,
             Err(why) => {
