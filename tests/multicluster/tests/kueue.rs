@@ -4,10 +4,18 @@
 //! name. Each works in a team of its own (`fairlead_multicluster::kueue`). Run one with
 //! `cargo test --workspace --features fairlead-hub/crash-points,fairlead-spoke/crash-points --test kueue -- kq_017`.
 
+#![expect(clippy::print_stdout, reason = "scenarios print what they measured")]
+
+#[path = "kueue/idle.rs"]
+mod idle;
 #[path = "kueue/kinds.rs"]
 mod kinds;
+#[path = "kueue/migration.rs"]
+mod migration;
 #[path = "kueue/operations.rs"]
 mod operations;
+#[path = "kueue/queues.rs"]
+mod queues;
 
 use std::process::ExitCode;
 
@@ -18,8 +26,16 @@ use fairlead_multicluster::{
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let scenarios: Vec<Scenario<World>> =
-        [kinds::scenarios(), operations::scenarios()].into_iter().flatten().collect();
+    let scenarios: Vec<Scenario<World>> = [
+        kinds::scenarios(),
+        queues::scenarios(),
+        idle::scenarios(),
+        migration::scenarios(),
+        operations::scenarios(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
     scenario::main(
         scenarios,
         async || World::start(&operations::hub_args()?).await,

@@ -30,6 +30,15 @@ impl Draft {
         self
     }
 
+    /// Takes a field of the spec away.
+    #[must_use]
+    pub fn without(mut self, field: &str) -> Self {
+        if let Some(spec) = self.0["spec"].as_object_mut() {
+            spec.remove(field);
+        }
+        self
+    }
+
     /// The object.
     pub fn object(&self) -> &Value {
         &self.0
