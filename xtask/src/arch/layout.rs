@@ -159,6 +159,9 @@ pub(super) const GUARDS: [Guard; 2] = [
         allowed: &[
             "fairlead-agent",
             "fairlead-api",
+            // The version for their tests, no more.
+            "fairlead-config",
+            "fairlead-serving",
             "fairlead-controller",
             "fairlead-gateway",
             "fairlead-hub",
