@@ -93,9 +93,8 @@ fn aggregate(name: &str, label: &str) -> Value {
     let mut labels = serde_json::Map::new();
     labels.insert(label.to_owned(), json!("true"));
     let fields = json!({
+        // Without rules: they are the API server's, and who applies this again must not claim them.
         "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": labels}]},
-        // The API server fills them in.
-        "rules": [],
     });
     object("rbac.authorization.k8s.io/v1", "ClusterRole", name, None, fields)
 }
