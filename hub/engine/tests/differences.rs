@@ -6,15 +6,15 @@ mod build;
 use std::sync::Arc;
 
 use build::{
-    Hub, NAMESPACE, NOW, admitted, flavor, holding, labels, queue, resources, with_preemption, with_template,
-    workload,
+    Hub, NAMESPACE, NOW, admitted, flavor, head, holding, labels, queue, resources, with_preemption,
+    with_template, workload,
 };
-use fairlead_engine::Fact;
 use fairlead_engine::fact::{
     ClusterQueue, Flavor, Node, PodSet, Preemption, StopPolicy, Topology, TopologyLevel, TopologyRequest,
     VictimPolicy, Workload,
 };
-use fairlead_model::{NodeTerm, Operator, Requirement, Taint, TaintEffect};
+use fairlead_engine::{Fact, Outcome, Settings};
+use fairlead_model::{NodeTerm, Operator, Reason, Requirement, Taint, TaintEffect};
 
 fn one_queue(cpu: i64) -> Hub {
     Hub::new(&[flavor("default")], &[queue("q", &[("default", cpu)])])
@@ -158,4 +158,23 @@ fn tas7_pods_of_a_failed_node_are_put_elsewhere() {
     let moved = plan.admissions[0].pod_sets[0].topology.clone().unwrap();
     assert_eq!(moved.domains.len(), 1);
     assert_ne!(moved.domains[0].0[0], failed);
+}
+
+#[test]
+fn w1_a_blocking_queue_offers_nothing_until_its_pods_are_ready_and_others_go_on() {
+    let settings = Settings { block_admission: true, ..Settings::default() };
+    let queues = [queue("q", &[("default", 10_000)]), queue("other", &[("default", 10_000)])];
+    let mut hub = Hub::with(settings, &[flavor("default")], &queues);
+    for (name, queue) in [("first", "q"), ("second", "q"), ("third", "other")] {
+        hub.submit(workload(name, queue, (1, 1000)));
+    }
+    let plan = hub.round();
+    assert_eq!(plan.admissions.len(), 2, "one of each queue");
+    let plan = hub.round();
+    assert!(plan.admissions.is_empty() && plan.quiet);
+    assert_eq!(head(&plan, "second").outcome, Outcome::Blocked);
+    assert_eq!(head(&plan, "second").verdict.reason, Reason::WaitingForPodsReady);
+    let first = holding(workload("first", "q", (1, 1000)), "q", ("default", 1000));
+    hub.submit(Workload { pods_ready: true, ..first });
+    assert_eq!(admitted(&hub.round()), [("second", None)]);
 }

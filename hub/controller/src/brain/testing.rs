@@ -307,7 +307,7 @@ impl Hub {
 
     /// The Workload of a job that still exists.
     pub(crate) fn workload(&self, job: &str) -> Value {
-        self.api.all(Kind::Workload).into_iter().find(|w| owner(w) == job).unwrap_or(Value::Null)
+        self.api.find(Kind::Workload, |workload| owner(workload) == job).unwrap_or(Value::Null)
     }
 
     /// Status of a condition, or an empty text.

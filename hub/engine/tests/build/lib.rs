@@ -148,7 +148,12 @@ pub(crate) struct Hub {
 impl Hub {
     /// A world with a namespace, a dispatch check and these flavors and queues; each queue has a LocalQueue of its name.
     pub(crate) fn new(flavors: &[Flavor], queues: &[ClusterQueue]) -> Self {
-        let mut hub = Self { world: World::new(Settings::default()), policy: Policy::default() };
+        Self::with(Settings::default(), flavors, queues)
+    }
+
+    /// The same with other settings.
+    pub(crate) fn with(settings: Settings, flavors: &[Flavor], queues: &[ClusterQueue]) -> Self {
+        let mut hub = Self { world: World::new(settings), policy: Policy::default() };
         hub.tell(Fact::Namespace(Namespace { name: NAMESPACE.into(), labels: Labels::new() }));
         let dispatch = CheckKind::Dispatch(DispatchPolicy::default());
         hub.tell(Fact::Check(AdmissionCheck { name: "dispatch".into(), kind: dispatch, usable: true }));

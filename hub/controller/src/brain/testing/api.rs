@@ -44,6 +44,12 @@ impl Api {
         self.objects.iter().filter(|((of, _), _)| *of == kind).map(|(_, json)| json.clone()).collect()
     }
 
+    /// The first object of a kind that is wanted.
+    pub(crate) fn find(&self, kind: Kind, wanted: impl Fn(&Value) -> bool) -> Option<Value> {
+        let mut objects = self.objects.iter().filter(|((of, _), _)| *of == kind);
+        objects.find(|(_, json)| wanted(json)).map(|(_, json)| json.clone())
+    }
+
     /// Everything there is, as a first listing gives it.
     pub(crate) fn list(&self) -> Vec<Input> {
         let objects = self.objects.iter().filter(|((kind, _), _)| *kind != Kind::Event);
