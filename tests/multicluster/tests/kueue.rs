@@ -10,12 +10,22 @@
 mod idle;
 #[path = "kueue/kinds.rs"]
 mod kinds;
+#[path = "kueue/lifecycle.rs"]
+mod lifecycle;
 #[path = "kueue/migration.rs"]
 mod migration;
 #[path = "kueue/operations.rs"]
 mod operations;
+#[path = "kueue/queueing.rs"]
+mod queueing;
 #[path = "kueue/queues.rs"]
 mod queues;
+#[path = "kueue/readiness.rs"]
+mod readiness;
+#[path = "kueue/settings.rs"]
+mod settings;
+#[path = "kueue/two_phase.rs"]
+mod two_phase;
 
 use std::process::ExitCode;
 
@@ -31,6 +41,10 @@ async fn main() -> ExitCode {
         queues::scenarios(),
         idle::scenarios(),
         migration::scenarios(),
+        two_phase::scenarios(),
+        lifecycle::scenarios(),
+        queueing::scenarios(),
+        readiness::scenarios(),
         operations::scenarios(),
     ]
     .into_iter()
