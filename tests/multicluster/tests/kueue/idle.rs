@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use fairlead_multicluster::{
-    audit::{AuditLog, Counts},
+    audit::{AuditEvent, AuditLog, Counts},
     kueue::{
         Draft, World, admission_check, cluster_queue, cohort, local_queue, pod_set, priority_class,
         resource_flavor, topology, workload,
@@ -45,13 +45,12 @@ async fn idle(world: &World, name: &str, count: u32, span: Duration) -> Result<(
         team.submit(&JobSpec::new(&format!("waits-{n}")).queue(&queue).cpu("9")).await?;
     }
     let mut log = world.cluster()?.audit_log()?;
-    at_rest(&mut log).await?;
+    at_rest(&mut log, name).await?;
     let begin = log.mark()?;
     // What is awaited is that nothing happens, so there is nothing to watch for.
     tokio::time::sleep(span).await;
     log.refresh()?;
-    let ours = Counts::of(log.since(begin)).by("fairlead-hub");
-    let writes = ours.only(|key| key.verb.is_write() && key.resource != "leases");
+    let writes = hub_writes(log.since(begin), name);
     println!("  {count} of each kind, {} s: {} writes", span.as_secs(), writes.writes());
     ensure!(writes.writes() == 0, "{writes}");
     Ok(())
@@ -79,15 +78,20 @@ fn one_of_each(namespace: &str, name: &str) -> Vec<Draft> {
     ]
 }
 
-/// Waits until the hub has written nothing for three seconds.
-async fn at_rest(log: &mut AuditLog) -> Result<()> {
+/// What the hub wrote to the team's own objects. Jobs of other scenarios may still come to their end.
+fn hub_writes(events: &[AuditEvent], team: &str) -> Counts {
+    let ours = |event: &&AuditEvent| event.object.namespace == team || event.object.name.starts_with(team);
+    Counts::of(events.iter().filter(ours)).by("fairlead-hub").only(|key| key.verb.is_write())
+}
+
+/// Waits until the hub has written nothing to them for three seconds.
+async fn at_rest(log: &mut AuditLog, team: &str) -> Result<()> {
     let mut quiet = 0;
     for _ in 0..120 {
         let begin = log.mark()?;
         tokio::time::sleep(Duration::from_secs(1)).await;
         log.refresh()?;
-        let writes =
-            Counts::of(log.since(begin)).by("fairlead-hub").only(|key| key.resource != "leases").writes();
+        let writes = hub_writes(log.since(begin), team).writes();
         quiet = if writes == 0 { quiet + 1 } else { 0 };
         if quiet == 3 {
             return Ok(());
