@@ -61,6 +61,27 @@ pub use workload_topology::{
     ValuesPerLevel,
 };
 
+/// Group and kind of every job that may be queued as a whole, so that what it controls is not queued on its own.
+pub const JOB_KINDS: [(&str, &str); 17] = [
+    ("batch", "Job"),
+    ("jobset.x-k8s.io", "JobSet"),
+    ("kubeflow.org", "JAXJob"),
+    ("kubeflow.org", "MPIJob"),
+    ("kubeflow.org", "PaddleJob"),
+    ("kubeflow.org", "PyTorchJob"),
+    ("kubeflow.org", "TFJob"),
+    ("kubeflow.org", "XGBoostJob"),
+    ("trainer.kubeflow.org", "TrainJob"),
+    ("ray.io", "RayCluster"),
+    ("ray.io", "RayJob"),
+    ("ray.io", "RayService"),
+    ("workload.codeflare.dev", "AppWrapper"),
+    ("sparkoperator.k8s.io", "SparkApplication"),
+    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"),
+    ("apps", "Deployment"),
+    ("apps", "StatefulSet"),
+];
+
 /// The API group.
 pub const GROUP: &str = "kueue.x-k8s.io";
 /// The version that is stored.

@@ -26,12 +26,40 @@ pub const CLUSTER_QUEUE_NAME: &str = "kueue.x-k8s.io/cluster-queue-name";
 pub const LOCAL_QUEUE_NAME: &str = "kueue.x-k8s.io/local-queue-name";
 /// The annotation on a pod template that names the Workload.
 pub const WORKLOAD: &str = "kueue.x-k8s.io/workload";
+/// The WorkloadPriorityClass of jobs without [`PRIORITY_CLASS`], where one of this name exists.
+pub const DEFAULT_PRIORITY_CLASS: &str = "default";
+/// The annotation on a Job that says how few pods side by side are enough to start it (partial admission).
+pub const JOB_MIN_PARALLELISM: &str = "kueue.x-k8s.io/job-min-parallelism";
+/// The annotation (value [`TRUE`]) on a Job whose completions follow its parallelism.
+pub const JOB_COMPLETIONS_EQUAL_PARALLELISM: &str = "kueue.x-k8s.io/job-completions-equal-parallelism";
 /// The annotation on a job that lists what must be emptied before it may be admitted, separated by commas.
 pub const ADMISSION_GATED_BY: &str = "kueue.x-k8s.io/admission-gated-by";
 /// The annotation on a Workload that adds a signed number to its priority.
 pub const PRIORITY_BOOST: &str = "kueue.x-k8s.io/priority-boost";
 /// The annotation (value [`TRUE`]) on a job, and on its Workload, that may grow and shrink while it runs.
 pub const ELASTIC_JOB: &str = "kueue.x-k8s.io/elastic-job";
+/// The scheduling gate on pods until they are told their place in a topology.
+pub const TOPOLOGY_GATE: &str = "kueue.x-k8s.io/topology";
+/// The label (value [`TRUE`]) on pods whose room a topology assignment accounts for.
+pub const TOPOLOGY_AWARE: &str = "kueue.x-k8s.io/tas";
+/// The annotation on a pod template: all pods in one domain of this level.
+pub const REQUIRED_TOPOLOGY: &str = "kueue.x-k8s.io/podset-required-topology";
+/// The annotation on a pod template: all pods in one domain of this level, if that is possible.
+pub const PREFERRED_TOPOLOGY: &str = "kueue.x-k8s.io/podset-preferred-topology";
+/// The annotation (value [`TRUE`]) on a pod template: the pods anywhere, on capacity that is tracked.
+pub const UNCONSTRAINED_TOPOLOGY: &str = "kueue.x-k8s.io/podset-unconstrained-topology";
+/// The annotation on a pod template: each slice of the pods in one domain of this level.
+pub const SLICE_TOPOLOGY: &str = "kueue.x-k8s.io/podset-slice-required-topology";
+/// The annotation on a pod template: how many pods are in a slice.
+pub const SLICE_SIZE: &str = "kueue.x-k8s.io/podset-slice-size";
+/// The annotation on a pod template: slices within slices, as a JSON list of `{topology, size}`, widest first.
+pub const SLICE_CONSTRAINTS: &str = "kueue.x-k8s.io/podset-slice-required-topology-constraints";
+/// The annotation on a pod template: pod sets of one group stand in one domain together.
+pub const POD_SET_GROUP: &str = "kueue.x-k8s.io/podset-group-name";
+/// The label by which the Job controller numbers the pods of an indexed Job.
+pub const JOB_COMPLETION_INDEX: &str = "batch.kubernetes.io/job-completion-index";
+/// The label by which the Job controller marks its pods with the UID of their Job.
+pub const CONTROLLER_UID: &str = "batch.kubernetes.io/controller-uid";
 /// Keys with this prefix are removed from copies, because a spoke may run Kueue itself.
 pub const KUEUE_PREFIX: &str = "kueue.x-k8s.io/";
 

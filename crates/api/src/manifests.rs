@@ -8,6 +8,7 @@ mod admission;
 mod crds;
 mod definitions;
 mod guards;
+mod job_annotations;
 mod rbac;
 mod roles;
 mod tidy;

@@ -37,7 +37,10 @@ mod facts;
 mod gauges;
 mod intake;
 mod ledger;
+mod nodes;
 mod outcomes;
+mod pods;
+mod prebuilt;
 mod queues;
 mod reconcile;
 mod restore;
@@ -46,6 +49,7 @@ mod runs;
 mod sessions;
 pub mod settings;
 mod spoke;
+mod sync;
 mod tally;
 mod transitions;
 mod upkeep;
@@ -71,6 +75,9 @@ use crate::mirror::Mirror;
 use crate::ports::{Acknowledgement, Kind, Object, OpId, Outcome, Request, SpokeEvent, Version};
 use catalog::Catalog;
 use ledger::Ledger;
+use nodes::Nodes;
+use pods::Pods;
+use prebuilt::Prebuilt;
 use queues::Sums;
 use runs::Runs;
 use settings::Lifecycle;
@@ -186,6 +193,9 @@ pub struct Brain {
     synced: BTreeSet<Kind>,
     ledger: Ledger,
     runs: Runs,
+    pods: Pods,
+    nodes: Nodes,
+    prebuilt: Prebuilt,
     spokes: BTreeMap<SpokeId, Spoke>,
     catalog: Catalog,
     mirror: Mirror,
@@ -211,6 +221,9 @@ impl Brain {
             synced: BTreeSet::new(),
             ledger: Ledger::default(),
             runs: Runs::default(),
+            pods: Pods::default(),
+            nodes: Nodes::default(),
+            prebuilt: Prebuilt::default(),
             spokes: BTreeMap::new(),
             catalog: Catalog::default(),
             mirror: Mirror::default(),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use fairlead_engine::Fact;
 use fairlead_engine::fact;
-use fairlead_model::ObjectKey;
+use fairlead_model::{ObjectKey, Taint, Toleration};
 use serde_json::Value;
 
 use crate::ports::{Kind, Object};
@@ -119,6 +119,10 @@ const fn kind_name(kind: Kind) -> Option<&'static str> {
         Kind::MultiKueueConfig => Some("MultiKueueConfig"),
         Kind::Cohort => Some("Cohort"),
         Kind::Topology => Some("Topology"),
+        Kind::LimitRange => Some("LimitRange"),
+        Kind::RuntimeClass => Some("RuntimeClass"),
+        Kind::Node => Some("Node"),
+        Kind::Pod => Some("Pod"),
         _ => None,
     }
 }
@@ -156,6 +160,24 @@ pub fn workload(object: &Object) -> Result<fact::Workload, String> {
 /// Brings a workload up to date with what is not part of its `spec`: annotations and status.
 pub fn refresh(workload: &mut fact::Workload, object: &Object) {
     workloads::refresh(workload, &object.json);
+}
+
+/// Whether a node says that it is ready (none when it does not say), and its taints.
+pub fn node_health(node: &Value) -> (Option<bool>, Vec<Taint>) {
+    let conditions = read::list(node, "/status/conditions");
+    let ready = conditions.iter().find(|condition| read::text(condition, "/type") == "Ready");
+    let ready = ready.map(|condition| read::text(condition, "/status") == "True");
+    (ready, read::taints(read::list(node, "/spec/taints")))
+}
+
+/// The value by which topologies know a node.
+pub fn hostname(node: &Value) -> Option<Arc<str>> {
+    read::labels(node.pointer("/metadata/labels")).remove("kubernetes.io/hostname")
+}
+
+/// The tolerations in a pod's or a flavor's spec.
+pub fn tolerations(spec: &Value) -> Vec<Toleration> {
+    read::tolerations(read::list(spec, "/tolerations"))
 }
 
 /// A spoke as the engine sees it.

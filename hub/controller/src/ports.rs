@@ -40,13 +40,21 @@ pub enum Kind {
     Cluster,
     /// `fairlead.dev/v1alpha1` Tombstone.
     Tombstone,
+    /// `v1` Node of the hub's own cluster.
+    Node,
+    /// `v1` Pod of the hub's own cluster.
+    Pod,
+    /// `v1` LimitRange.
+    LimitRange,
+    /// `node.k8s.io/v1` RuntimeClass.
+    RuntimeClass,
     /// `events.k8s.io/v1` Event; written, never read.
     Event,
 }
 
 impl Kind {
     /// The kinds that the hub watches. It decides nothing before each of them has been listed once.
-    pub const WATCHED: [Self; 15] = [
+    pub const WATCHED: [Self; 19] = [
         Self::Namespace,
         Self::Topology,
         Self::ResourceFlavor,
@@ -59,6 +67,10 @@ impl Kind {
         Self::ClusterQueue,
         Self::LocalQueue,
         Self::Cluster,
+        Self::LimitRange,
+        Self::RuntimeClass,
+        Self::Node,
+        Self::Pod,
         Self::Job,
         Self::Workload,
         Self::Tombstone,

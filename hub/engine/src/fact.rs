@@ -18,8 +18,8 @@ pub use queue::{
 };
 pub use workload::{
     CheckPhase, CheckState, Container, Eviction, EvictionCause, Exclusion, PodSet, PodSetAssignment,
-    PodTemplate, PreemptionCause, Reservation, Slice, TopologyAssignment, TopologyLevel, TopologyRequest,
-    Workload,
+    PodTemplate, PreemptionCause, Reservation, Slice, TopologyAssignment, TopologyLevel, TopologyPod,
+    TopologyRequest, Workload,
 };
 
 /// One thing that the engine is told.

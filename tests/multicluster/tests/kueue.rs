@@ -8,6 +8,8 @@
 
 #[path = "kueue/idle.rs"]
 mod idle;
+#[path = "kueue/jobs.rs"]
+mod jobs;
 #[path = "kueue/kinds.rs"]
 mod kinds;
 #[path = "kueue/lifecycle.rs"]
@@ -24,6 +26,8 @@ mod queues;
 mod readiness;
 #[path = "kueue/settings.rs"]
 mod settings;
+#[path = "kueue/topology.rs"]
+mod topology;
 #[path = "kueue/two_phase.rs"]
 mod two_phase;
 
@@ -39,6 +43,8 @@ async fn main() -> ExitCode {
     let scenarios: Vec<Scenario<World>> = [
         kinds::scenarios(),
         queues::scenarios(),
+        jobs::scenarios(),
+        topology::scenarios(),
         idle::scenarios(),
         migration::scenarios(),
         two_phase::scenarios(),

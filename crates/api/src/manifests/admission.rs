@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::{guards, yaml};
+use super::{guards, job_annotations, yaml};
 use crate::labels::{
     ADMISSION_GATED_BY, BUILTIN_JOB_CONTROLLER, DEFAULT_QUEUE, DISPATCH, MULTIKUEUE, QUEUE_NAME, RUN,
     SYSTEM_NAMESPACE, TRUE, UNSUSPEND_VERB,
@@ -21,20 +21,27 @@ pub fn admission_policies() -> Vec<(&'static str, String)> {
         ("fairlead-managed-by", managed_by()),
         ("fairlead-queued-jobs", queued_jobs()),
         ("fairlead-federated-jobs", federated_jobs()),
+        ("fairlead-job-annotations", job_annotations::policy()),
     ]
 }
 
 const MUTATING: &str = "Mutating";
 pub(super) const VALIDATING: &str = "Validating";
 
-/// The Job is not the child of another controller. CronJobs are no such controller: their Jobs are queued one by one.
-const STANDS_ALONE: &str = "!has(object.metadata.ownerReferences) || object.metadata.ownerReferences.all(owner, \
-    !has(owner.controller) || !owner.controller || \
-    (owner.kind == 'CronJob' && owner.apiVersion.startsWith('batch/')))";
+/// The Job is not part of a job of another kind, which is queued as a whole. Other controllers (a CronJob, say) are
+/// nothing here: their Jobs are queued one by one, and naming one as the owner leads past no queue. Naming a job that
+/// does not exist does neither: the garbage collector deletes what has no owner.
+fn stands_alone() -> String {
+    let kinds: Vec<String> = kueue::JOB_KINDS.iter().map(|(group, kind)| format!("{group}/{kind}")).collect();
+    format!(
+        "!has(object.metadata.ownerReferences) || object.metadata.ownerReferences.all(owner, \
+         !owner.?controller.orValue(false) || !((owner.apiVersion.split('/')[0] + '/' + owner.kind) in {kinds:?}))"
+    )
+}
 
 const SUSPEND: &str = "\
 Suspends every Job that names a queue, when it is created. The hub starts it once it is admitted.
-Jobs made by another controller (a JobSet, say) are left to that controller; those of CronJobs are not.";
+Jobs that are part of a job of another kind (a JobSet, say) are left to it; those of CronJobs are not.";
 
 fn suspend() -> String {
     let policy = json!({
@@ -43,7 +50,7 @@ fn suspend() -> String {
         "reinvocationPolicy": "IfNeeded",
         "matchConstraints": jobs(&["CREATE"], &labelled()),
         "matchConditions": [
-            condition("stands-alone", STANDS_ALONE),
+            condition("stands-alone", &stands_alone()),
             condition("not-suspended", "!object.spec.?suspend.orValue(false)"),
         ],
         "mutations": [put("/spec/suspend", "true")],
@@ -66,7 +73,7 @@ fn managed_by() -> String {
         "paramKind": local_queue(),
         "matchConstraints": jobs(&["CREATE"], &labelled()),
         "matchConditions": [
-            condition("stands-alone", STANDS_ALONE),
+            condition("stands-alone", &stands_alone()),
             condition("unclaimed", &unclaimed()),
             condition("names-this-queue", &names_this_queue()),
         ],
@@ -100,7 +107,7 @@ fn default_queue() -> String {
         "reinvocationPolicy": "Never",
         "paramKind": local_queue(),
         "matchConstraints": jobs(&["CREATE"], &unlabelled),
-        "matchConditions": [condition("stands-alone", STANDS_ALONE)],
+        "matchConditions": [condition("stands-alone", &stands_alone())],
         "mutations": [apply(&queue_and_suspend), apply(&hand_over)],
     });
     let binding = json!({ "paramRef": { "name": DEFAULT_QUEUE, "parameterNotFoundAction": "Allow" } });
@@ -127,7 +134,7 @@ fn queued_jobs() -> String {
     let policy = json!({
         "failurePolicy": "Fail",
         "matchConstraints": jobs(&["CREATE", "UPDATE"], &labelled()),
-        "matchConditions": [condition("stands-alone", STANDS_ALONE)],
+        "matchConditions": [condition("stands-alone", &stands_alone())],
         "variables": [
             variable("created", "request.operation == 'CREATE'"),
             variable("suspended", "object.spec.?suspend.orValue(false)"),
@@ -174,7 +181,7 @@ fn federated_jobs() -> String {
         "paramKind": local_queue(),
         "matchConstraints": jobs(&["CREATE"], &labelled()),
         "matchConditions": [
-            condition("stands-alone", STANDS_ALONE),
+            condition("stands-alone", &stands_alone()),
             condition("names-this-queue", &names_this_queue()),
         ],
         "validations": [validation(
@@ -209,7 +216,7 @@ pub(super) fn pair(family: &str, name: &str, comment: &str, policy: Value, bindi
 }
 
 /// Jobs of every namespace but the cluster's own and ours.
-fn jobs(operations: &[&str], selector: &Value) -> Value {
+pub(super) fn jobs(operations: &[&str], selector: &Value) -> Value {
     json!({
         "objectSelector": selector,
         "namespaceSelector": { "matchExpressions": [{
@@ -227,7 +234,7 @@ fn jobs(operations: &[&str], selector: &Value) -> Value {
 }
 
 /// Objects that name a queue.
-fn labelled() -> Value {
+pub(super) fn labelled() -> Value {
     json!({ "matchExpressions": [{ "key": QUEUE_NAME, "operator": "Exists" }] })
 }
 

@@ -95,6 +95,11 @@ fn hub_rules() -> Vec<Value> {
         // Workloads are owned by their Jobs and block their deletion.
         rule(BATCH, &["jobs/finalizers"], &["update"]),
         rule(CORE, &["namespaces"], &READ),
+        // What pods request by default, and the nodes and pods of the hub's own cluster, for topologies.
+        rule(CORE, &["limitranges", "nodes", "pods"], &READ),
+        rule("node.k8s.io", &["runtimeclasses"], &READ),
+        // Pods of home jobs wait at a gate until they are told their place.
+        rule(CORE, &["pods"], &["patch"]),
         // A Job without a WorkloadPriorityClass has the priority of its pods.
         rule("scheduling.k8s.io", &["priorityclasses"], &READ),
         rule(EVENTS, &["events"], &["create", "patch"]),

@@ -79,17 +79,25 @@ impl Topologies {
     }
 
     /// A node is as given.
-    pub fn set_node(&mut self, node: Node) {
+    ///
+    /// Says whether anything is different now.
+    pub fn set_node(&mut self, node: Node) -> bool {
+        if self.nodes.get(&node.name).is_some_and(|known| **known == node) {
+            return false;
+        }
         let node = Arc::new(node);
         self.nodes.insert(Arc::clone(&node.name), Arc::clone(&node));
         self.node_changed(&node.name, Some(&node));
+        true
     }
 
-    /// A node is gone.
-    pub fn remove_node(&mut self, name: &str) {
-        if self.nodes.remove(name).is_some() {
+    /// A node is gone. Says whether it was known.
+    pub fn remove_node(&mut self, name: &str) -> bool {
+        let known = self.nodes.remove(name).is_some();
+        if known {
             self.node_changed(name, None);
         }
+        known
     }
 
     fn node_changed(&mut self, name: &str, node: Option<&Arc<Node>>) {
@@ -99,19 +107,26 @@ impl Topologies {
     }
 
     /// A bound pod that has not ended and that no topology assignment accounts for; `requests` without `pods`.
-    pub fn set_pod(&mut self, key: ObjectKey, node: Arc<str>, requests: &Resources) {
-        self.remove_pod(&key);
+    ///
+    /// Says whether anything is different now.
+    pub fn set_pod(&mut self, key: ObjectKey, node: Arc<str>, requests: &Resources) -> bool {
         let requests = with_pod(requests);
+        if self.pods.get(&key).is_some_and(|(on, taken)| (on, taken) == (&node, &requests)) {
+            return false;
+        }
+        self.remove_pod(&key);
         account(&mut self.others, &node, &requests);
         self.others_changed(&node);
         self.pods.insert(key, (node, requests));
+        true
     }
 
-    /// Such a pod has ended or is gone.
-    pub fn remove_pod(&mut self, key: &ObjectKey) {
-        let Some((node, requests)) = self.pods.remove(key) else { return };
+    /// Such a pod has ended or is gone. Says whether it was known.
+    pub fn remove_pod(&mut self, key: &ObjectKey) -> bool {
+        let Some((node, requests)) = self.pods.remove(key) else { return false };
         account(&mut self.others, &node, &requests.times(-1));
         self.others_changed(&node);
+        true
     }
 
     fn others_changed(&mut self, node: &str) {

@@ -25,7 +25,8 @@ impl Assignment {
     /// Gives domains to pods that have none: position of the pod, position of the domain.
     ///
     /// When every pod has a rank of its own below the number of assigned pods, the n-th gets the n-th slot in the order of
-    /// the domains, so that neighbours lie together. Else slots are filled as they are free. Nothing is given on
+    /// the domains, so that neighbours lie together. Else (also where a pod stands elsewhere already, because a node was
+    /// replaced) slots are filled as they are free. Nothing is given on
     /// unhealthy nodes, and nothing beyond what is assigned: such pods stay gated.
     pub fn ungate(&self, pods: &[Gated], unhealthy: &[Arc<str>]) -> Vec<(usize, usize)> {
         let ranked = self.slots_by_rank(pods);
@@ -44,8 +45,10 @@ impl Assignment {
         for (position, pod) in pods.iter().enumerate() {
             let rank = pod.rank.filter(|rank| seen.insert(*rank))?;
             let domain = self.slot(rank)?;
-            if pod.domain.is_none() {
-                slots.push((position, domain));
+            match pod.domain {
+                None => slots.push((position, domain)),
+                Some(stands) if stands == domain => {}
+                Some(_) => return None,
             }
         }
         Some(slots)

@@ -75,7 +75,9 @@ impl State {
                 self.flavors.insert(name, object.clone());
                 self.set_flavors();
             }
-            "Node" => self.topologies.set_node(reader::node(object)),
+            "Node" => {
+                self.topologies.set_node(reader::node(object));
+            }
             "Pod" => self.apply_pod(object),
             "ClusterQueue" => {
                 self.queues.insert(name, object.clone());
@@ -97,7 +99,9 @@ impl State {
             Some(node) if !ended => {
                 self.topologies.set_pod(key, node.into(), &reader::pod_requests(&object["spec"]));
             }
-            _ => self.topologies.remove_pod(&key),
+            _ => {
+                self.topologies.remove_pod(&key);
+            }
         }
     }
 
@@ -118,7 +122,9 @@ impl State {
         let (verb, what) = action.as_object().and_then(|action| action.iter().next()).expect("an action");
         match (verb.as_str(), what["kind"].as_str()) {
             ("create" | "update", _) => self.apply(what),
-            ("delete", Some("Node")) => self.topologies.remove_node(what["name"].as_str().expect("a name")),
+            ("delete", Some("Node")) => {
+                self.topologies.remove_node(what["name"].as_str().expect("a name"));
+            }
             ("delete", Some("Pod")) => {
                 self.topologies.remove_pod(&object_key(what["name"].as_str().expect("a name")));
             }

@@ -70,8 +70,16 @@ impl Catalog {
                 self.set_default_class(object);
                 self.priorities.pod.insert(name, priority_of(object));
             }
-            // The brain keeps these elsewhere.
-            Kind::Job | Kind::Workload | Kind::Cluster | Kind::Tombstone | Kind::Event => {}
+            // The engine alone knows these, or the brain keeps them elsewhere.
+            Kind::LimitRange
+            | Kind::RuntimeClass
+            | Kind::Node
+            | Kind::Pod
+            | Kind::Job
+            | Kind::Workload
+            | Kind::Cluster
+            | Kind::Tombstone
+            | Kind::Event => {}
         }
     }
 

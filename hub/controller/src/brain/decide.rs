@@ -28,7 +28,7 @@ impl Brain {
             for head in plan.heads.iter().filter(|head| head.outcome != Outcome::Admitted) {
                 let run = self.runs.by_workload.get(&head.uid).cloned();
                 if let Some(run) = run {
-                    self.with_run(&run, |_, run| run.verdict = Some(head.verdict.clone()));
+                    self.with_run(&run, |_, run| run.was_looked_at(&head.verdict));
                     self.dirty.insert(run);
                 }
             }
@@ -77,6 +77,9 @@ impl Brain {
         self.with_run(&id, |brain, run| {
             if may_be_admitted(run) {
                 brain.grant(run, admission);
+            } else if let Some(held) = run.held.as_mut().filter(|held| held.admitted) {
+                // Other places, for pods whose node has failed.
+                held.grant.pod_sets = admission.pod_sets;
             }
         });
         // Either way its row in the engine is made from the record again.

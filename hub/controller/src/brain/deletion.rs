@@ -13,12 +13,14 @@ use super::Brain;
 use super::events::Said;
 use super::ledger::{Purpose, Readiness};
 use super::run::{Grant, Promised, Run};
+use crate::jobs::{home, json};
 use crate::ports::{Kind, Object, Op};
 
 impl Brain {
     /// Whether our finalizer may go: nothing of the run can be running, or a Tombstone carries the debt.
     pub(crate) fn may_let_go(run: &Run) -> bool {
-        run.tombstone || run.promised.as_ref().is_none_or(|promised| promised.closing().is_some())
+        let stopped = run.promised.as_ref().is_none_or(|promised| promised.closing().is_some());
+        run.tombstone || (stopped && !has_traces(run))
     }
 
     /// When a Tombstone has to carry on what this run owes (wall clock); none while it owes nothing.
@@ -172,6 +174,16 @@ impl Brain {
         };
         self.adopt(run, promised);
     }
+}
+
+/// Whether the Job still is as a start left it: only its Workload knows what its user wrote.
+fn has_traces(run: &Run) -> bool {
+    let Some(job) = run.job.as_ref().filter(|job| !job.view.deleting && !job.view.finished) else {
+        return false;
+    };
+    let workload = run.workload.as_ref();
+    let set = workload.and_then(|workload| json::list(&workload.json, &["spec", "podSets"]).first());
+    set.is_some_and(|set| home::is_started(&job.json, set))
 }
 
 /// One held amount as the assignment of a pod set of its own.

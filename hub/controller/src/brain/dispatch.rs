@@ -10,7 +10,7 @@ use fairlead_session::{Command, CopyState, Desired, Intent, Observation};
 use serde_json::Value;
 
 use super::events::Said;
-use super::run::{Grant, Promised, Run};
+use super::run::{Grant, Promised, Run, admitted_part};
 use super::{Brain, Effect};
 use crate::jobs::affinity::PlaceLabels;
 use crate::jobs::copy::{Place, copy_of};
@@ -130,7 +130,8 @@ impl Brain {
         let additions = self.additions_of(run).ok()?;
         let mut flavors = self.flavor_specs(flavors.map(|flavor| &**flavor));
         flavors.push(additions.as_flavor());
-        let place = Place { labels: self.place_labels(spoke), flavors };
+        let count = admitted_part(run, grant.pod_sets.first().map(|set| i64::from(set.count)));
+        let place = Place { labels: self.place_labels(spoke), flavors, count };
         let mut copy = copy_of(&job.json, &place);
         if let Some(template) = copy.pointer_mut("/spec/template").and_then(Value::as_object_mut) {
             additions.stamp(template);

@@ -110,6 +110,7 @@ impl Brain {
         }
         under_way(workload)
             .or_else(|| self.drained(run, workload))
+            .or_else(|| self.lost_nodes(run, workload))
             .or_else(|| self.retried(workload))
             .or_else(|| self.timed_out(run))
     }
@@ -160,6 +161,20 @@ impl Brain {
             _ => (EvictedReason::ClusterQueueStopped, "ClusterQueue"),
         };
         Some(Eviction::new(reason, "", format!("The {name} {} is stopped and drained", key.name)))
+    }
+
+    /// A node failed under the run and there is no other room, or a second one did [TAS-7].
+    fn lost_nodes(&self, run: &Run, workload: &Workload) -> Option<Eviction> {
+        let known = workload.status.unhealthy_nodes.len();
+        let failed = known.saturating_add(self.newly_failed(run).len());
+        let why = if failed > 1 {
+            "More than one of its nodes failed"
+        } else if run.unplaceable && failed == 1 {
+            "A node failed, and there is no other room for its pods"
+        } else {
+            return None;
+        };
+        Some(Eviction::new(EvictedReason::NodeFailures, "", why))
     }
 
     /// A check of another controller asks for another try.

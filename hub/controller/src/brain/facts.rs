@@ -43,6 +43,10 @@ impl Brain {
             let keeps_place = rules.requeuing.timestamp == RequeuingTimestamp::Creation;
             fact.evicted = fact.evicted.filter(|eviction| !(keeps_place && late(eviction)));
         }
+        if let Some(held) = &run.held {
+            // Once the engine has found other room, only the write of it is due.
+            fact.unhealthy_nodes.retain(|node| stands_on(&held.grant, node));
+        }
         let may_return = self.requeue_of(run).is_some();
         fact.requeue_blocked &= !may_return;
         fact.requeue_at = fact.requeue_at.filter(|at| !may_return && *at > self.now.wall);
@@ -120,6 +124,12 @@ impl Brain {
         let fact = mirror::cluster(cluster, spoke.presence(self.now.mono));
         self.absorb(Fact::Cluster(fact));
     }
+}
+
+/// Whether pods of a grant have their place on this node.
+fn stands_on(grant: &Grant, node: &Arc<str>) -> bool {
+    let places = grant.pod_sets.iter().filter_map(|set| set.topology.as_ref());
+    places.flat_map(|place| &place.domains).any(|(values, _)| values.last() == Some(node))
 }
 
 /// Whether an annotation of the job holds its admission back.

@@ -24,6 +24,7 @@ impl Brain {
             Kind::Workload => self.workload_seen(object),
             Kind::Cluster => self.cluster_seen(object),
             Kind::Tombstone => self.tombstone_seen(object),
+            Kind::Pod => self.pod_seen(object),
             Kind::Event => {}
             _ => self.other_seen(object),
         }
@@ -38,9 +39,13 @@ impl Brain {
                 self.with_run(&id, |_, run| run.job = None);
                 self.dirty.insert(id);
             }
-            Kind::Workload => self.workload_gone(uid),
+            Kind::Workload => {
+                self.not_unowned(key, uid);
+                self.workload_gone(uid);
+            }
             Kind::Cluster => self.cluster_gone(&SpokeId::new(uid.as_str())),
             Kind::Tombstone => self.tombstone_gone(key),
+            Kind::Pod => self.pod_gone(key, uid),
             Kind::Event => {}
             _ => self.other_gone(kind, key, uid),
         }
@@ -76,9 +81,11 @@ impl Brain {
 
     fn workload_seen(&mut self, object: &Object) {
         let Some((id, key)) = owner_of(object) else {
-            // Made by hand: nothing runs for it.
+            // Made by hand: nothing runs for it, unless a Job names it.
+            self.unowned_seen(object);
             return;
         };
+        self.not_unowned(&object.key, &object.uid);
         let workload = match Workload::of(object) {
             Ok(workload) => workload,
             Err(error) => {
@@ -129,6 +136,9 @@ impl Brain {
 
     fn other_seen(&mut self, object: &Object) {
         let (kind, key) = (object.kind, &object.key);
+        if kind == Kind::Node {
+            self.node_seen(object);
+        }
         // Our own status writes come back too; they change nothing else.
         let same_spec = self.catalog.kept_mut(kind, key).is_some_and(|kept| {
             let mark = |object: &Object| {
@@ -160,6 +170,9 @@ impl Brain {
             return;
         }
         self.catalog.remove(kind, key);
+        if kind == Kind::Node {
+            self.node_gone(&key.name);
+        }
         for fact in self.mirror.gone(kind, key) {
             self.absorb(fact);
         }
@@ -170,9 +183,9 @@ impl Brain {
     fn related_changed(&mut self, kind: Kind, key: &ObjectKey) {
         match kind {
             Kind::WorkloadPriorityClass | Kind::PriorityClass => {
-                let waiting: Vec<RunId> = self.runs.ids().cloned().collect();
-                let without = |id: &RunId| self.runs.get(id).is_some_and(|run| run.workload.is_none());
-                self.dirty.extend(waiting.into_iter().filter(|id| without(id)));
+                let all: Vec<RunId> = self.runs.ids().cloned().collect();
+                let concerned = |id: &RunId| self.runs.get(id).is_some_and(|run| !run.is_finished());
+                self.dirty.extend(all.into_iter().filter(|id| concerned(id)));
             }
             Kind::Namespace => {
                 let there: Vec<RunId> = self.runs.ids().cloned().collect();

@@ -22,6 +22,8 @@ pub(crate) enum Purpose {
     Upkeep(Kind, ObjectKey),
     /// The Tombstone of a placement.
     Tombstone(PlacementId),
+    /// A pod of a run that waits for its place.
+    Pod(RunId, Uid),
     /// An Event. Nobody waits for it.
     Event,
 }

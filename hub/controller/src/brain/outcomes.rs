@@ -25,6 +25,10 @@ impl Brain {
             Purpose::Job(run) => self.job_outcome(&run, outcome, verb),
             Purpose::Upkeep(kind, key) => self.upkeep_outcome(kind, &key, outcome, verb),
             Purpose::Tombstone(placement) => self.tombstone_outcome(&placement, outcome, verb),
+            Purpose::Pod(run, uid) => {
+                self.absorb_done(outcome, verb);
+                self.pod_outcome((&run, &uid), outcome, verb);
+            }
             Purpose::Event => {}
         }
     }

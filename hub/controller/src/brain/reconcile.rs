@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::Brain;
 use super::events::Said;
 use super::evict::Eviction;
-use super::run::Run;
+use super::run::{Run, admitted_part};
 use super::tally::Tally;
 use super::upkeep::reclaimable;
 use super::wakes::Wake;
@@ -30,6 +30,7 @@ impl Brain {
         self.tell_engine(run);
         self.write_workload(run);
         self.write_job(run);
+        self.place_pods(run);
         self.write_tombstone(run);
         self.recount(run);
         self.plan_wake(run);
@@ -42,6 +43,7 @@ impl Brain {
         if run.promised.is_none() && run.held.is_none() {
             // It has made room.
             run.preempted = None;
+            run.unplaceable = false;
         }
         let Some(promised) = &run.promised else {
             return;
@@ -246,8 +248,13 @@ impl Brain {
     pub(crate) fn wants_to_run(&self, run: &Run) -> Option<bool> {
         let job = run.job.as_ref()?;
         let workload = run.workload.as_ref();
-        if run.is_finished() || run.is_ending() || !job.view.is_ours() {
+        if run.is_finished() || !job.view.is_ours() {
             return None;
+        }
+        if run.is_ending() {
+            // The Workload goes and the Job stays: another one is made once nothing of this admission is left.
+            let stays = !job.view.deleting && job.view.managed_by != ManagedBy::Fairlead;
+            return (stays && workload.is_some()).then_some(false);
         }
         if run.runs_at_home() {
             return Some(!self.eviction_of(run).is_some_and(|eviction| is_marked(run, &eviction)));
@@ -280,11 +287,14 @@ impl Brain {
         let flavors = admission.pod_set_assignments.iter().flat_map(|set| set.flavors.values());
         let mut specs = self.flavor_specs(flavors.map(String::as_str));
         specs.extend(self.additions_of(run).ok().map(|additions| additions.as_flavor()));
+        let main = admission.pod_set_assignments.first();
         let place = HomePlace {
             flavors: specs,
             cluster_queue: admission.cluster_queue.clone(),
             local_queue: workload.queue().to_owned(),
             workload: workload.key.name.to_string(),
+            count: admitted_part(run, main.and_then(|set| set.count).map(i64::from)),
+            topology: main.is_some_and(|set| set.topology_assignment.is_some()),
         };
         Some((template, place))
     }
@@ -329,6 +339,7 @@ impl Brain {
             run.workload_slot.wake(),
             run.job_slot.wake(),
             run.tombstone_slot.wake(),
+            self.pods_wake(&run.id),
             deadline,
             run.excluded.iter().map(|excluded| excluded.until).min(),
             run.unshown_since.map(|since| since.plus(GATHER_MS)),

@@ -9,6 +9,7 @@ use fairlead_placement::{Event, Placement, Promise, Restored, StopCause};
 use super::Brain;
 use super::run::{Grant, Held, Preempted, Promised, Run, Workload, read_time};
 use crate::jobs::json;
+use crate::mirror::topology;
 
 impl Brain {
     /// Takes up the open promise that a Workload lists and this leader does not know.
@@ -137,6 +138,6 @@ fn assignment_of(set: &kueue::PodSetAssignment) -> fact::PodSetAssignment {
             .map(|(key, value)| (key.as_str().into(), value.as_str().into()))
             .collect(),
         usage,
-        topology: None,
+        topology: set.topology_assignment.as_ref().and_then(topology::read),
     }
 }

@@ -186,6 +186,7 @@ pub(crate) struct Preempted {
 
 /// One run.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, and any mix of them occurs")]
 pub(crate) struct Run {
     pub(crate) id: RunId,
     /// Namespace and name of the Job, here and on its spoke.
@@ -209,6 +210,8 @@ pub(crate) struct Run {
     pub(crate) excluded: Vec<Excluded>,
     /// It has to make room; until its stop is proven it holds its quota.
     pub(crate) preempted: Option<Preempted>,
+    /// There is no room for its pods on a node that failed.
+    pub(crate) unplaceable: bool,
     /// Another run's copy of the same name has not stopped.
     pub(crate) busy: bool,
     /// Why it waits, as the engine said last.
@@ -225,6 +228,8 @@ pub(crate) struct Run {
     pub(crate) tombstone_slot: Slot,
     /// What it counts for in its queues' statuses.
     pub(crate) tally: Option<Tally>,
+    /// The Job and the Workload as they were when they were last found to agree.
+    pub(crate) compared: Option<u64>,
     /// When to look at it again.
     pub(crate) wake: Option<Millis>,
     /// What people were told of it last, so that it is not told twice.
@@ -248,6 +253,7 @@ impl Run {
             held: None,
             excluded: Vec::new(),
             preempted: None,
+            unplaceable: false,
             busy: false,
             verdict: None,
             unshown_since: None,
@@ -257,9 +263,16 @@ impl Run {
             tombstone_uid: None,
             tombstone_slot: Slot::default(),
             tally: None,
+            compared: None,
             wake: None,
             told: None,
         }
+    }
+
+    /// The engine looked at it and gave it nothing: a workload that is placed already was to get other places.
+    pub(crate) fn was_looked_at(&mut self, verdict: &Verdict) {
+        self.unplaceable |= self.runs_at_home();
+        self.verdict = Some(verdict.clone());
     }
 
     /// Whether its Job is gone or going, so nothing of it may run.
@@ -319,6 +332,12 @@ impl Run {
     pub(crate) fn may_have_copy(&self) -> bool {
         self.promised.as_ref().is_some_and(|promised| promised.state().is_committed())
     }
+}
+
+/// How many pods were admitted, where they are fewer than the Workload has (partial admission).
+pub(crate) fn admitted_part(run: &Run, count: Option<i64>) -> Option<i64> {
+    let workload = run.workload.as_ref()?;
+    count.filter(|count| *count < workload.pod_count())
 }
 
 /// Reads an RFC 3339 time; the epoch when it is none.

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::Brain;
 use super::events::Said;
 use super::evict::{DUE_TO, execution_deadline, requeue_at};
+use super::prebuilt::agrees;
 use super::run::{Run, Workload, api_time};
 use super::wanted::Around;
 use super::writes::{GATHER_MS, guard};
@@ -38,6 +39,8 @@ impl Brain {
             conflict: self.additions_of(run).err().map(|conflict| conflict.to_string()),
             lost: long(run.unready_since),
             reclaimable: reclaimable(run).filter(|_| long(run.reclaim_since)),
+            out_of_sync: is_out_of_sync(run),
+            failed_nodes: self.newly_failed(run),
             now: self.now.wall,
         }
     }
@@ -155,6 +158,17 @@ impl Brain {
         let patch = json!({"metadata": metadata, "status": status});
         self.take_workload(run, &workload.key, Op::PatchStatus(patch), false);
     }
+}
+
+/// Whether a Job that has not been started names a Workload that is for other pods [J-3].
+fn is_out_of_sync(run: &Run) -> bool {
+    let (Some(job), Some(workload)) = (&run.job, &run.workload) else {
+        return false;
+    };
+    let set = json::list(&workload.json, &["spec", "podSets"]).first();
+    let waits =
+        job.view.prebuilt.is_some() && !run.holds_quota() && run.held.is_none() && run.promised.is_none();
+    waits && set.is_some_and(|set| !crate::jobs::home::is_started(&job.json, set) && !agrees(&job.json, set))
 }
 
 /// Whether a run's Workload was meant to outlive its job: Kubernetes took, or is about to take, its owner off.

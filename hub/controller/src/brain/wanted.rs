@@ -55,6 +55,10 @@ pub(crate) struct Around {
     pub(crate) lost: bool,
     /// How many pods are done with, where it is time to say so.
     pub(crate) reclaimable: Option<i64>,
+    /// The Job names a Workload that is for other pods.
+    pub(crate) out_of_sync: bool,
+    /// Nodes of its places that have failed since it was said last.
+    pub(crate) failed_nodes: Vec<std::sync::Arc<str>>,
     /// Wall clock.
     pub(crate) now: Millis,
 }
@@ -154,6 +158,11 @@ impl Draft<'_> {
 
     /// A job that cannot be started as its checks want ends here.
     fn fail_to_start(&mut self, run: &Run) -> bool {
+        if self.around.out_of_sync {
+            let why = "The pods of the job are others than the workload's";
+            self.set(WorkloadCondition::Finished, true, FinishedReason::OutOfSync, why);
+            return true;
+        }
         let Some(conflict) = self.around.conflict.as_ref().filter(|_| run.promised.is_none()) else {
             return false;
         };

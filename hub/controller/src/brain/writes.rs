@@ -83,6 +83,10 @@ impl Brain {
         if unwanted || self.catalog.is_terminating(&run.key.namespace) {
             return;
         }
+        if let Some(name) = job.view.prebuilt.clone() {
+            self.adopt_workload(run, &name);
+            return;
+        }
         match workload::workload_of(&job.json, &self.catalog.priorities) {
             Ok(json) => {
                 let name = json::text(&json, &["metadata", "name"]).unwrap_or_default().to_owned();
@@ -107,7 +111,7 @@ impl Brain {
     }
 
     fn write_status(&mut self, run: &mut Run) {
-        if self.sync_queue_name(run) {
+        if self.sync_spec(run) {
             return;
         }
         let around = self.around(run);
@@ -142,24 +146,6 @@ impl Brain {
             let said = Said { warning: false, reason: &reason, action: "Evict", note: &eviction.message };
             self.tell(run, said);
         }
-    }
-
-    /// A job that still waits may be moved to another queue by its label.
-    fn sync_queue_name(&mut self, run: &mut Run) -> bool {
-        let (Some(job), Some(workload)) = (&run.job, &run.workload) else {
-            return false;
-        };
-        let Some(queue) = job.view.queue.clone().filter(|queue| **queue != *workload.queue()) else {
-            return false;
-        };
-        if workload.status.admission.is_some() || run.promised.is_some() || run.held.is_some() {
-            return false;
-        }
-        let key = workload.key.clone();
-        let metadata = guard(&workload.uid, workload.version);
-        let patch = json!({"metadata": metadata, "spec": {"queueName": &*queue}});
-        self.take_workload(run, &key, Op::Patch(patch), false);
-        true
     }
 
     /// Lets go of a Workload whose job is gone: asks for its deletion, and takes our finalizer off once nothing of
@@ -211,7 +197,8 @@ impl Brain {
             self.tell_retired(run);
         }
         let base = job.version;
-        let started = matches!(&op, Op::Patch(patch) if !json::flag(patch, &["spec", "suspend"]));
+        let started = matches!(&op, Op::Patch(patch)
+            if json::at(patch, &["spec", "suspend"]) == Some(&Value::Bool(false)));
         if matches!(op, Op::PatchStatus(_)) {
             run.unshown_since = None;
         }
@@ -248,6 +235,12 @@ impl Brain {
                 }
                 (true, None) => json!({"spec": {"suspend": false}}),
             };
+            if let Some(patch) = patch.as_object_mut() {
+                patch.insert("metadata".into(), json!({"uid": run.id.as_str()}));
+            }
+            return Some(Op::Patch(patch));
+        }
+        if let Some(mut patch) = restoration(run, runs) {
             if let Some(patch) = patch.as_object_mut() {
                 patch.insert("metadata".into(), json!({"uid": run.id.as_str()}));
             }
@@ -290,6 +283,14 @@ impl Brain {
         };
         due.then_some(status::Shown::Copy(copy))
     }
+}
+
+/// What gives a stopped Job back what its user wrote.
+fn restoration(run: &Run, runs: Option<bool>) -> Option<Value> {
+    let job = run.job.as_ref().filter(|job| job.view.suspended && runs == Some(false))?;
+    let workload = run.workload.as_ref()?;
+    let set = json::list(&workload.json, &["spec", "podSets"]).first()?;
+    home::restore_patch(&job.json, set)
 }
 
 /// Makes a write conditional on the object being the one and the version that it was made from.

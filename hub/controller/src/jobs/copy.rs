@@ -4,7 +4,7 @@ use fairlead_api::labels;
 use serde_json::{Map, Value, json};
 
 use super::affinity::{self, PlaceLabels};
-use super::json;
+use super::{json, workload};
 
 /// Labels that the API server puts on the pod template of a Job. Those of the copy are made by the spoke's.
 const GENERATED_LABELS: [&str; 4] =
@@ -24,6 +24,8 @@ pub struct Place {
     pub labels: PlaceLabels,
     /// The `spec` of each assigned ResourceFlavor.
     pub flavors: Vec<Value>,
+    /// How many pods were admitted, where they are fewer than the Job asks for.
+    pub count: Option<i64>,
 }
 
 /// The copy of this Job, complete but for the agent's stamps.
@@ -32,6 +34,12 @@ pub fn copy_of(job: &Value, place: &Place) -> Value {
     let own_selector = spec.get("manualSelector") == Some(&Value::Bool(true));
     spec.retain(|field, _| !DROPPED_SPEC.contains(&field.as_str()) || (field == "selector" && own_selector));
     spec.insert("suspend".into(), false.into());
+    if let Some(count) = place.count {
+        spec.insert("parallelism".into(), count.into());
+        if workload::completions_follow(job) {
+            spec.insert("completions".into(), count.into());
+        }
+    }
     let mut template = json::into_object(spec.remove("template"));
     let mut metadata = json::into_object(template.remove("metadata"));
     metadata.remove("creationTimestamp");
@@ -45,6 +53,11 @@ pub fn copy_of(job: &Value, place: &Place) -> Value {
     template.insert("spec".into(), pod.into());
     spec.insert("template".into(), template.into());
     json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata_of(job), "spec": spec})
+}
+
+/// Whether the API server makes this label for the pods of a Job.
+pub(crate) fn is_generated(label: &str) -> bool {
+    GENERATED_LABELS.contains(&label)
 }
 
 /// Removes the labels that an API server generates for the pods of a Job.

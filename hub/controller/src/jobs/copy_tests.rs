@@ -72,3 +72,14 @@ fn a_selector_of_the_users_own_stays() {
     assert_eq!(copy["spec"]["selector"], job["spec"]["selector"]);
     assert_eq!(copy["spec"]["template"]["metadata"]["labels"]["batch.kubernetes.io/controller-uid"], "u");
 }
+
+#[test]
+fn f9_a_copy_has_as_many_pods_as_were_admitted() {
+    let place = Place { count: Some(1), ..Place::default() };
+    let mut job = job();
+    job["spec"]["completions"] = json!(2);
+    let spec = copy_of(&job, &place)["spec"].clone();
+    assert_eq!((&spec["parallelism"], &spec["completions"]), (&json!(1), &json!(2)));
+    job["metadata"]["annotations"]["kueue.x-k8s.io/job-completions-equal-parallelism"] = json!("true");
+    assert_eq!(copy_of(&job, &place)["spec"]["completions"], 1);
+}

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fairlead_api::labels;
+use fairlead_api::{kueue, labels};
 use serde_json::Value;
 
 use super::json;
@@ -30,6 +30,8 @@ pub enum ManagedBy {
 pub struct JobView {
     /// The LocalQueue that its label names.
     pub queue: Option<Arc<str>>,
+    /// The Workload that it names, made before it.
+    pub prebuilt: Option<Arc<str>>,
     /// Who runs it.
     pub managed_by: ManagedBy,
     /// `spec.suspend`.
@@ -38,7 +40,7 @@ pub struct JobView {
     pub deleting: bool,
     /// It is complete or failed.
     pub finished: bool,
-    /// Another controller than a CronJob owns it, so it is part of something else.
+    /// It is part of a job of another kind, which is queued as a whole.
     pub owned: bool,
 }
 
@@ -51,13 +53,16 @@ impl JobView {
             Some(_) => ManagedBy::Other,
         };
         let queue = json::text(job, &["metadata", "labels", labels::QUEUE_NAME]);
+        let named = |place: &str| json::text(job, &["metadata", place, labels::PREBUILT_WORKLOAD]);
+        let prebuilt = named("annotations").or_else(|| named("labels")).filter(|name| !name.is_empty());
         Self {
+            prebuilt: prebuilt.map(Arc::from),
             queue: queue.filter(|queue| !queue.is_empty()).map(Arc::from),
             managed_by,
             suspended: json::flag(job, &["spec", "suspend"]),
             deleting: json::at(job, &["metadata", "deletionTimestamp"]).is_some(),
             finished: condition_is_true(job, "Complete") || condition_is_true(job, "Failed"),
-            owned: json::list(job, &["metadata", "ownerReferences"]).iter().any(is_foreign_controller),
+            owned: json::list(job, &["metadata", "ownerReferences"]).iter().any(is_job),
         }
     }
 
@@ -79,8 +84,12 @@ pub fn condition<'a>(job: &'a Value, kind: &str) -> Option<&'a Value> {
         .find(|condition| json::text(condition, &["type"]) == Some(kind))
 }
 
-fn is_foreign_controller(owner: &Value) -> bool {
-    json::flag(owner, &["controller"]) && json::text(owner, &["kind"]) != Some("CronJob")
+/// Whether an owner controls the Job and is itself a job that is queued.
+fn is_job(owner: &Value) -> bool {
+    let version = json::text(owner, &["apiVersion"]).unwrap_or_default();
+    let group = version.split_once('/').map_or("", |(group, _)| group);
+    let kind = json::text(owner, &["kind"]).unwrap_or_default();
+    json::flag(owner, &["controller"]) && kueue::JOB_KINDS.contains(&(group, kind))
 }
 
 #[cfg(test)]
@@ -97,17 +106,19 @@ mod tests {
     }
 
     #[test]
-    fn jobs_of_other_managers_and_controllers_are_not_ours() {
+    fn jobs_of_other_managers_and_parts_of_other_jobs_are_not_ours() {
         let cron = json!({"kind": "CronJob", "controller": true});
         assert!(job(&Value::Null, &cron).is_ours());
         assert!(job(&json!("fairlead.dev/dispatch"), &cron).is_ours());
         assert!(job(&json!("kueue.x-k8s.io/multikueue"), &cron).is_ours());
         assert!(!job(&json!("example.com/other"), &cron).is_ours());
-        assert!(!job(&Value::Null, &json!({"kind": "JobSet", "controller": true})).is_ours());
+        let set = |version: &str, controller: bool| json!({"apiVersion": version, "kind": "JobSet", "controller": controller});
+        assert!(!job(&Value::Null, &set("jobset.x-k8s.io/v1alpha2", true)).is_ours());
         assert!(
-            job(&Value::Null, &json!({"kind": "Thing"})).is_ours(),
-            "an owner that is no controller is nothing"
+            job(&Value::Null, &set("jobset.x-k8s.io/v1alpha2", false)).is_ours(),
+            "it does not control the job"
         );
+        assert!(job(&Value::Null, &set("example.com/v1", true)).is_ours(), "nobody queues such an owner");
     }
 
     #[test]

@@ -56,18 +56,22 @@ fn the_template_loses_what_the_api_server_made_and_doubled_variables() {
 
 #[test]
 fn the_priority_comes_from_the_label_then_the_pods_then_the_default() {
-    let priorities = Priorities {
+    let mut priorities = Priorities {
         workload: [("high".into(), 100)].into(),
         pod: [("node-critical".into(), 7), ("usual".into(), 5)].into(),
         pod_default: Some("usual".into()),
     };
     let mut job = job();
-    let priority = |job: &Value| workload_of(job, &priorities).unwrap()["spec"]["priority"].clone();
-    assert_eq!(priority(&job), 5);
+    let of = |job: &Value, priorities: &Priorities| {
+        workload_of(job, priorities).unwrap()["spec"]["priority"].clone()
+    };
+    assert_eq!(of(&job, &priorities), 5);
     job["spec"]["template"]["spec"]["priorityClassName"] = json!("node-critical");
-    assert_eq!(priority(&job), 7);
+    assert_eq!(of(&job, &priorities), 7);
+    priorities.workload.insert("default".into(), 30);
+    assert_eq!(of(&job, &priorities), 30);
     job["metadata"]["labels"]["kueue.x-k8s.io/priority-class"] = json!("high");
-    assert_eq!(priority(&job), 100);
+    assert_eq!(of(&job, &priorities), 100);
     job["metadata"]["labels"]["kueue.x-k8s.io/priority-class"] = json!("missing");
     let error = workload_of(&job, &priorities).unwrap_err();
     assert_eq!(error.to_string(), "WorkloadPriorityClass missing does not exist");
@@ -81,4 +85,29 @@ fn a_run_time_limit_that_is_no_number_is_named() {
     assert_eq!(workload["spec"]["maximumExecutionTimeSeconds"], 60);
     job["metadata"]["labels"]["kueue.x-k8s.io/max-exec-time-seconds"] = json!("soon");
     assert!(workload_of(&job, &Priorities::default()).unwrap_err().to_string().contains("\"soon\""));
+}
+
+#[test]
+fn a_class_that_changes_reaches_the_workload() {
+    let mut priorities = Priorities { workload: [("high".into(), 100)].into(), ..Priorities::default() };
+    let mut job = job();
+    job["metadata"]["labels"]["kueue.x-k8s.io/priority-class"] = json!("high");
+    let spec = workload_of(&job, &priorities).unwrap()["spec"].clone();
+    assert_eq!(priority_patch(&job, &spec, &priorities), Ok(None));
+    priorities.workload.insert("high".into(), 200);
+    assert_eq!(priority_patch(&job, &spec, &priorities).unwrap().unwrap()["priority"], 200);
+}
+
+#[test]
+fn f9_fewer_pods_may_be_enough() {
+    let mut job = job();
+    let set = |job: &Value| pod_set(job).map(|set| set["minCount"].clone());
+    for (least, stored) in [("2", json!(2)), ("3", Value::Null)] {
+        job["metadata"]["annotations"] = json!({"kueue.x-k8s.io/job-min-parallelism": least});
+        assert_eq!(set(&job), Ok(stored), "of three");
+    }
+    for least in ["0", "-1", "some"] {
+        job["metadata"]["annotations"] = json!({"kueue.x-k8s.io/job-min-parallelism": least});
+        assert!(set(&job).unwrap_err().to_string().contains("job-min-parallelism"), "{least}");
+    }
 }

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use fairlead_api::kueue;
 use fairlead_engine::fact::TopologyAssignment;
 use serde_json::{Value, json};
 
@@ -53,6 +54,16 @@ fn counts(json: &Value, wanted: usize) -> Option<Vec<u32>> {
     let all: Vec<u32> =
         list(json, "/individual").iter().map(|pods| count(Some(pods))).collect::<Option<_>>()?;
     (all.len() == wanted).then_some(all)
+}
+
+/// Reads an assignment from a stored admission.
+pub fn read(stored: &kueue::TopologyAssignment) -> Option<TopologyAssignment> {
+    decode(&serde_json::to_value(stored).ok()?)
+}
+
+/// An assignment for a stored admission.
+pub fn stored(assignment: &TopologyAssignment) -> Option<kueue::TopologyAssignment> {
+    serde_json::from_value(encode(assignment)).ok()
 }
 
 /// Writes an assignment the way the API stores it.
@@ -140,7 +151,8 @@ mod tests {
             &[(&["é1"], 1), (&["è1"], 1)],
         ] {
             let assignment = assignment(domains);
-            assert_eq!(decode(&encode(&assignment)), Some(assignment));
+            assert_eq!(decode(&encode(&assignment)), Some(assignment.clone()));
+            assert_eq!(read(&stored(&assignment).unwrap()), Some(assignment));
         }
     }
 

@@ -26,6 +26,10 @@ pub const fn resource(kind: Kind) -> Resource {
         Kind::PlacementPolicy => Resource::new(FAIRLEAD, "v1alpha1", "placementpolicies", false),
         Kind::Cluster => Resource::new(FAIRLEAD, "v1alpha1", "clusters", false),
         Kind::Tombstone => Resource::new(FAIRLEAD, "v1alpha1", "tombstones", false),
+        Kind::Node => Resource::new("", "v1", "nodes", false),
+        Kind::Pod => Resource::new("", "v1", "pods", true),
+        Kind::LimitRange => Resource::new("", "v1", "limitranges", true),
+        Kind::RuntimeClass => Resource::new("node.k8s.io", "v1", "runtimeclasses", false),
         Kind::Event => Resource::new("events.k8s.io", "v1", "events", true),
     }
 }
@@ -35,10 +39,13 @@ pub(super) const fn field_manager(kind: Kind, op: &Op) -> FieldManager {
     match kind {
         Kind::Job => FieldManager::Mirror,
         Kind::Workload if matches!(op, Op::PatchStatus(_)) => FieldManager::Admission,
-        Kind::Workload | Kind::Event => FieldManager::Workloads,
+        Kind::Workload | Kind::Pod | Kind::Event => FieldManager::Workloads,
         Kind::Cluster => FieldManager::Clusters,
         Kind::Tombstone => FieldManager::Leadership,
         Kind::Namespace
+        | Kind::Node
+        | Kind::LimitRange
+        | Kind::RuntimeClass
         | Kind::ClusterQueue
         | Kind::LocalQueue
         | Kind::ResourceFlavor

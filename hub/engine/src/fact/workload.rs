@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub use fairlead_fit::topology::{Assignment as TopologyAssignment, Slice};
+pub use fairlead_fit::topology::{Assignment as TopologyAssignment, Gated as TopologyPod, Slice};
 use fairlead_model::{
     Millis, NodeConstraints, ObjectKey, PlacementId, Reason, ResourceName, Resources, SpokeId, Uid,
 };

@@ -15,29 +15,34 @@ impl World {
     /// Takes in a node.
     pub(super) fn take_node(&mut self, node: Node) -> bool {
         let Node { name, labels, taints, allocatable, usable } = node;
-        self.placing.set_node(PlacingNode { name, labels, taints, allocatable, usable });
-        self.wake_placed();
-        true
+        let changed = self.placing.set_node(PlacingNode { name, labels, taints, allocatable, usable });
+        if changed {
+            self.wake_placed();
+        }
+        changed && !self.placing_flavors.is_empty()
     }
 
     /// Drops a node.
     pub(super) fn drop_node(&mut self, name: &str) -> bool {
-        self.placing.remove_node(name);
-        self.wake_placed();
-        true
+        let known = self.placing.remove_node(name);
+        if known {
+            self.wake_placed();
+        }
+        known && !self.placing_flavors.is_empty()
     }
 
     /// Takes in a pod that no topology assignment accounts for.
     pub(super) fn take_pod(&mut self, pod: RunningPod) -> bool {
-        self.placing.set_pod(pod.key, pod.node, &pod.requests);
-        true
+        self.placing.set_pod(pod.key, pod.node, &pod.requests) && !self.placing_flavors.is_empty()
     }
 
     /// Drops such a pod: it frees room.
     pub(super) fn drop_pod(&mut self, key: &ObjectKey) -> bool {
-        self.placing.remove_pod(key);
-        self.wake_placed();
-        true
+        let known = self.placing.remove_pod(key);
+        if known {
+            self.wake_placed();
+        }
+        known && !self.placing_flavors.is_empty()
     }
 
     /// Wakes every queue with a flavor that has a topology.

@@ -125,8 +125,7 @@ fn jobs_of_others_are_left_alone() {
     json["spec"]["managedBy"] = json!("example.com/other");
     hub.apply((kind, json));
     let (kind, mut json) = job("part", "1");
-    json["metadata"]["ownerReferences"] =
-        json!([{"kind": "JobSet", "controller": true, "uid": "x", "name": "x"}]);
+    json["metadata"]["ownerReferences"] = json!([{"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "controller": true, "uid": "x", "name": "x"}]);
     hub.apply((kind, json));
     hub.settle();
     assert_eq!(hub.api.all(Kind::Workload).len(), 0);

@@ -5,7 +5,7 @@ use fairlead_api::conditions::{
     self, AdmittedReason, PodsReadyReason, QuotaReservedReason, WorkloadCondition,
 };
 use fairlead_api::kueue::{
-    Admission, AdmissionCheckState, CheckStateName, PlacementState, PodSetAssignment, Verdict,
+    Admission, AdmissionCheckState, CheckStateName, PlacementState, PodSetAssignment, UnhealthyNode, Verdict,
 };
 use fairlead_model::{self as model, Reason};
 
@@ -13,6 +13,7 @@ use super::Draft;
 use crate::brain::checks::CheckUse;
 use crate::brain::run::{Grant, Held, Promised, Run, api_time};
 use crate::jobs::ManagedBy;
+use crate::mirror::topology;
 
 impl Draft<'_> {
     /// Quota, admission and, in a federated queue, the promise: all in one write.
@@ -64,6 +65,7 @@ impl Draft<'_> {
                 self.reserve(&held.grant);
                 self.admitted(&held.grant.cluster_queue, None);
             }
+            self.mend(held);
             return;
         }
         if !self.workload.reserves() {
@@ -83,6 +85,23 @@ impl Draft<'_> {
             let message = format!("Waiting for admission checks: {}", pending.join(", "));
             self.set(WorkloadCondition::Admitted, false, waiting, &message);
             self.say_waiting(&message);
+        }
+    }
+
+    /// Says which node has failed, and where its pods go instead once that is known [TAS-7].
+    fn mend(&mut self, held: &Held) {
+        let failed = self.around.failed_nodes.iter().map(|name| UnhealthyNode { name: name.to_string() });
+        self.status.unhealthy_nodes.extend(failed);
+        let Some(admission) = &mut self.status.admission else {
+            return;
+        };
+        let places = held.grant.pod_sets.iter().map(|set| set.topology.as_ref());
+        for (stored, place) in admission.pod_set_assignments.iter_mut().zip(places) {
+            let old = stored.topology_assignment.as_ref().and_then(topology::read);
+            if place.is_some() && old.as_ref() != place {
+                stored.topology_assignment = place.and_then(topology::stored);
+                self.status.unhealthy_nodes.clear();
+            }
         }
     }
 
@@ -197,6 +216,7 @@ pub(crate) fn admission_of(grant: &Grant) -> Admission {
             .map(|(resource, amount)| (resource.to_string(), Quantity::of(resource, amount)))
             .collect(),
         count: i32::try_from(set.count).ok(),
+        topology_assignment: set.topology.as_ref().and_then(topology::stored),
         ..PodSetAssignment::default()
     });
     Admission { cluster_queue: grant.cluster_queue.to_string(), pod_set_assignments: sets.collect() }
