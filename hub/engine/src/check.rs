@@ -122,7 +122,7 @@ impl Linter<'_> {
             for detail in gang_faults(row, admission) {
                 self.report(Rule::WholeGang, &admission.uid, detail);
             }
-            for assignment in &admission.pod_sets {
+            for assignment in &*admission.pod_sets {
                 if let Some(detail) = self.place_fault(admission, assignment) {
                     self.report(Rule::PlacedPods, &admission.uid, detail);
                 }
@@ -155,7 +155,7 @@ impl Linter<'_> {
             let Some(held) = self.world.row_of(&eviction.uid).and_then(|row| row.held.as_deref()) else {
                 continue;
             };
-            self.charge(&mut changes, held.queue, &held.usage, false);
+            self.charge(&mut changes, held.queue, &held.charge.usage, false);
         }
         let mut charged: Vec<Charged> = Vec::new();
         for admission in &self.plan.admissions {
@@ -206,7 +206,7 @@ impl Linter<'_> {
     fn usage_of(&self, admission: &Admission) -> Vec<(FrIx, i64)> {
         let names = &self.world.names;
         let mut usage: BTreeMap<FrIx, i64> = BTreeMap::new();
-        for assignment in &admission.pod_sets {
+        for assignment in &*admission.pod_sets {
             for (resource, amount) in assignment.usage.iter() {
                 let flavor = assignment.flavors.get(resource).and_then(|flavor| names.flavors.find(flavor));
                 let pair = flavor.zip(names.resources.find(resource));
@@ -237,7 +237,7 @@ impl Linter<'_> {
                 self.report(Rule::UsableCluster, &admission.uid, "promised to an unknown cluster");
                 continue;
             };
-            let excluded = workload.fact.excluded.iter().any(|exclusion| exclusion.spoke == *spoke);
+            let excluded = workload.fact.rare().excluded.iter().any(|exclusion| exclusion.spoke == *spoke);
             if cluster.cordoned || cluster.presence != Presence::Fresh || excluded {
                 self.report(
                     Rule::UsableCluster,
@@ -303,10 +303,10 @@ impl Linter<'_> {
 /// What is wrong with the pods of an admission.
 fn gang_faults(row: &Row, admission: &Admission) -> Vec<String> {
     let mut faults = Vec::new();
-    if row.fact.pod_sets.len() != admission.pod_sets.len() {
+    if row.gang.pod_sets.len() != admission.pod_sets.len() {
         faults.push("not every pod set is admitted".to_owned());
     }
-    for (pod_set, assignment) in row.fact.pod_sets.iter().zip(&admission.pod_sets) {
+    for (pod_set, assignment) in row.gang.pod_sets.iter().zip(&*admission.pod_sets) {
         let needed = row.needed(pod_set);
         let least = pod_set.min_count.map_or(needed, |least| least.min(needed));
         if pod_set.name != assignment.name || assignment.count > needed || assignment.count < least {
@@ -323,7 +323,7 @@ fn gang_faults(row: &Row, admission: &Admission) -> Vec<String> {
 fn fits(world: &World, shapes: &mut Vec<Shape>, row: &Row, admission: &Admission) -> bool {
     let mut pods = Vec::new();
     for ((pod_set, requests), assignment) in
-        row.fact.pod_sets.iter().zip(&*row.requests).zip(&admission.pod_sets)
+        row.gang.pod_sets.iter().zip(&*row.gang.requests).zip(&*admission.pod_sets)
     {
         let (labels, tolerations) = flavor_constraints(world, &flavors_of(assignment));
         pods.push((pod_set, with_pod(&requests.effective), labels, tolerations, assignment.count));

@@ -63,10 +63,10 @@ pub struct Admission {
     /// The ClusterQueue whose quota it gets.
     pub cluster_queue: Arc<str>,
     /// Per pod set: counts, flavors, charged usage, topology.
-    pub pod_sets: Vec<PodSetAssignment>,
+    pub pod_sets: Arc<[PodSetAssignment]>,
     /// Per pod set, in the same order: the effective request of one pod (Kubernetes' own, before transformations)
     /// and the admitted count, for the spoke's check of room.
-    pub demand: Vec<PodDemand>,
+    pub demand: Arc<[PodDemand]>,
     /// The chosen spoke; none for a home queue, or while other checks are pending.
     pub spoke: Option<SpokeId>,
     /// Whether other admission checks are still pending: only quota is reserved.

@@ -19,7 +19,7 @@ pub(crate) struct Surroundings<'a> {
 }
 
 /// What one pod of a template comes to.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PodRequests {
     /// Kubernetes' effective request of one pod, without `pods`.
     pub(crate) effective: Resources,

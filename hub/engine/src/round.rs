@@ -19,6 +19,7 @@ mod entry;
 mod explain;
 mod flavor;
 mod grade;
+pub(crate) mod grant;
 mod heads;
 mod order;
 mod overlay;
@@ -60,7 +61,7 @@ impl<'w> Round<'w> {
         let queue_ix = row.queue()?;
         let queue = self.world.queue(queue_ix)?;
         let (tree_ix, node, tree) = self.world.tree_of(queue_ix)?;
-        let scan = row.scan.as_ref().filter(|scan| self.remembers(queue, scan));
+        let scan = row.past().scan.as_ref().filter(|scan| self.remembers(queue, scan));
         Some(Assigner {
             round: self,
             state,
@@ -87,14 +88,18 @@ impl<'w> Round<'w> {
         let used = queue.fact.as_ref().map_or(&[][..], |fact| &fact.checks);
         let applies = |used: &CheckUse| {
             let Some(held) = row.held.as_deref().filter(|_| !used.flavors.is_empty()) else { return true };
-            let mut assigned = held.reservation.pod_sets.iter().flat_map(|set| set.flavors.values());
+            let mut assigned = held.charge.pod_sets.iter().flat_map(|set| set.flavors.values());
             assigned.any(|flavor| used.flavors.contains(flavor))
         };
         let other = |name: &Arc<str>| {
             self.world.checks.get(name).is_none_or(|check| matches!(check.kind, CheckKind::Other))
         };
         let ready = |name: &Arc<str>| {
-            row.fact.checks.iter().any(|state| state.check == *name && state.phase == CheckPhase::Ready)
+            row.fact
+                .rare()
+                .checks
+                .iter()
+                .any(|state| state.check == *name && state.phase == CheckPhase::Ready)
         };
         used.iter().any(|used| other(&used.check) && applies(used) && !ready(&used.check))
     }

@@ -11,11 +11,13 @@ use crate::names::{CqIx, Interned, RowIx, at};
 use crate::quota::NodeIx;
 use crate::quota::Tree;
 use crate::quota::build::Forest;
+use crate::round::grant::Grants;
 use crate::{Fact, Settings};
 
 mod absorb;
 pub(crate) mod clusters;
 mod commit;
+mod gangs;
 pub(crate) mod holders;
 mod holding;
 mod line;
@@ -23,12 +25,18 @@ mod local_use;
 mod pending;
 pub(crate) mod rows;
 mod settle;
+mod shared;
+pub(crate) mod stated;
+mod table;
 mod topology;
 mod view;
+mod workloads;
 
 pub(crate) use clusters::ClusterRow;
 pub use line::{CellView, InLine, Line, NodeView};
-use rows::{ClassKey, Queue, Row};
+use rows::{Charge, ClassKey, Gang, Queue, Row};
+use shared::Shared;
+use table::Table;
 pub use view::{PendingQueue, QueueUsage};
 
 /// Whether a fact changed anything.
@@ -64,11 +72,15 @@ pub struct World {
     pub(crate) namespaces: BTreeMap<Arc<str>, Namespace>,
     limit_ranges: BTreeMap<ObjectKey, LimitRange>,
     runtime_classes: BTreeMap<Arc<str>, Resources>,
-    rows: Vec<Option<Row>>,
-    vacant: Vec<RowIx>,
+    rows: Table,
     by_uid: BTreeMap<Uid, RowIx>,
     /// Workloads by (namespace, LocalQueue).
-    by_local: BTreeMap<ObjectKey, BTreeSet<RowIx>>,
+    by_local: BTreeMap<Arc<ObjectKey>, BTreeSet<RowIx>>,
+    gangs: Shared<Gang>,
+    charges: Shared<Charge>,
+    /// The charge that was made out last, and for what pods.
+    last_charge: Option<(Arc<Gang>, Arc<Charge>)>,
+    pub(crate) grants: Grants,
     classes: BTreeMap<ClassKey, u32>,
     next_class: u32,
     /// Workloads in no queue whose reason has not been told yet.
@@ -146,7 +158,7 @@ impl World {
 
     /// A workload's row.
     pub(crate) fn row(&self, ix: RowIx) -> Option<&Row> {
-        self.rows.get(at(ix)).and_then(Option::as_ref)
+        self.rows.get(ix)
     }
 
     /// The row of a workload's uid.
@@ -170,7 +182,7 @@ impl World {
     }
 
     fn row_mut(&mut self, ix: RowIx) -> Option<&mut Row> {
-        self.rows.get_mut(at(ix)).and_then(Option::as_mut)
+        self.rows.get_mut(ix)
     }
 
     /// A queue.
@@ -213,8 +225,7 @@ impl World {
         if let Some(reason) = fact.hold {
             return Err(reason);
         }
-        let key = ObjectKey::new(Arc::clone(&fact.key.namespace), Arc::clone(&fact.queue));
-        let local = self.locals.get(&key).ok_or(Reason::LocalQueueNotFound)?;
+        let local = self.locals.get(&*fact.local).ok_or(Reason::LocalQueueNotFound)?;
         if local.stop != crate::fact::StopPolicy::None {
             return Err(Reason::QueueStopped);
         }

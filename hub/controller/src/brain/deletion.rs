@@ -156,7 +156,7 @@ impl Brain {
             cluster_queue: spec.held_usage.first().map_or("", |held| held.cluster_queue.as_str()).into(),
             at: self.now.wall,
             pod_sets: spec.held_usage.iter().map(held_set).collect(),
-            demand: Vec::new(),
+            demand: [].into(),
             verdict: None,
         };
         if run.base.is_none() && !spec.held_usage.is_empty() {
@@ -201,25 +201,5 @@ fn held_set(held: &HeldUsage) -> fact::PodSetAssignment {
 
 /// A row in the engine that holds the quota of a run whose Workload is gone.
 fn debtor(uid: &Uid, run: &Run, grant: &Grant) -> fact::Workload {
-    fact::Workload {
-        uid: uid.clone(),
-        key: run.key.clone(),
-        queue: "".into(),
-        priority: 0,
-        created: grant.at,
-        pod_sets: Vec::new().into(),
-        active: true,
-        finished: false,
-        hold: None,
-        reservation: None,
-        evicted: None,
-        requeue_blocked: false,
-        requeue_at: None,
-        checks: Vec::new(),
-        reclaimable: Vec::new(),
-        preemption_gated: false,
-        unhealthy_nodes: Vec::new(),
-        excluded: Vec::new(),
-        pods_ready: false,
-    }
+    fact::Workload::new(uid.clone(), run.key.clone(), "".into(), grant.at, [])
 }

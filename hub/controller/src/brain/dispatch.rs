@@ -142,7 +142,7 @@ impl Brain {
             namespace: Arc::clone(&run.key.namespace),
             name: Arc::clone(&run.key.name),
             manifest: manifest.into(),
-            demand: grant.demand.clone(),
+            demand: grant.demand.to_vec(),
         })
     }
 

@@ -200,7 +200,7 @@ fn reservation(
     fact::Reservation {
         cluster_queue: Arc::clone(&grant.cluster_queue),
         at: grant.at,
-        pod_sets: grant.pod_sets.clone(),
+        pod_sets: Arc::clone(&grant.pod_sets),
         spoke,
         placement,
         admitted,

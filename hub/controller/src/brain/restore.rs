@@ -118,7 +118,7 @@ pub(crate) fn grant_of(workload: &Workload) -> Grant {
         cluster_queue: admission.cluster_queue.as_str().into(),
         at: at.or(created).unwrap_or_default(),
         pod_sets: admission.pod_set_assignments.iter().map(assignment_of).collect(),
-        demand: Vec::new(),
+        demand: [].into(),
         verdict: None,
     }
 }

@@ -117,8 +117,8 @@ impl Workload {
 pub(crate) struct Grant {
     pub(crate) cluster_queue: Arc<str>,
     pub(crate) at: Millis,
-    pub(crate) pod_sets: Vec<fact::PodSetAssignment>,
-    pub(crate) demand: Vec<PodDemand>,
+    pub(crate) pod_sets: Arc<[fact::PodSetAssignment]>,
+    pub(crate) demand: Arc<[PodDemand]>,
     pub(crate) verdict: Option<Verdict>,
 }
 

@@ -29,12 +29,20 @@ pub(crate) fn print_head(out: &mut impl Write) -> Result<()> {
     )
 }
 
-/// One JSON object a line (row, value, unit, aim), or lines of the table.
+/// One JSON object a line (row, value, unit, aim, and the same at a smaller size with the growth between), or lines of
+/// the table.
 pub(crate) fn print(out: &mut impl Write, rows: &[Row], json: bool) -> Result<()> {
     for Row { name, value, unit, aim, small, peer } in rows {
         let value_text = rounded(*value);
         if json {
-            writeln!(out, r#"{{"row":"{name}","value":{value_text},"unit":"{unit}","aim":{aim}}}"#)?;
+            let sizes = small.filter(|(small, _)| *small > 0.0).map_or_else(String::new, |(small, by)| {
+                format!(
+                    r#","smaller":{},"smaller_by":{by},"growth":{}"#,
+                    rounded(small),
+                    rounded(value / small)
+                )
+            });
+            writeln!(out, r#"{{"row":"{name}","value":{value_text},"unit":"{unit}","aim":{aim}{sizes}}}"#)?;
             continue;
         }
         let smaller =

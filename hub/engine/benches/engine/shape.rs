@@ -119,7 +119,7 @@ pub(crate) fn admitted(name: &str, queue: usize, (priority, at): (i64, i64), amo
     let reservation = Reservation {
         cluster_queue: Arc::clone(&base.queue),
         at: Millis(at),
-        pod_sets: vec![assignment],
+        pod_sets: Arc::from([assignment]),
         spoke: None,
         placement: None,
         admitted: true,

@@ -78,7 +78,7 @@ pub struct PodSet {
 }
 
 /// What one pod set was given.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PodSetAssignment {
     /// The pod set.
     pub name: Arc<str>,
@@ -100,7 +100,7 @@ pub struct Reservation {
     /// When it was reserved.
     pub at: Millis,
     /// Per pod set.
-    pub pod_sets: Vec<PodSetAssignment>,
+    pub pod_sets: Arc<[PodSetAssignment]>,
     /// The spoke it is promised to; none for home queues and while other checks are pending.
     pub spoke: Option<SpokeId>,
     /// The promise, once it has an epoch.
@@ -236,4 +236,37 @@ pub struct Workload {
     pub excluded: Vec<Exclusion>,
     /// Its pods are ready, or were when it was last looked at [W-1].
     pub pods_ready: bool,
+}
+
+impl Workload {
+    /// A pending workload of priority zero that nothing is known of yet.
+    pub fn new(
+        uid: Uid,
+        key: ObjectKey,
+        queue: Arc<str>,
+        created: Millis,
+        pod_sets: impl Into<Arc<[PodSet]>>,
+    ) -> Self {
+        Self {
+            uid,
+            key,
+            queue,
+            priority: 0,
+            created,
+            pod_sets: pod_sets.into(),
+            active: true,
+            finished: false,
+            hold: None,
+            reservation: None,
+            evicted: None,
+            requeue_blocked: false,
+            requeue_at: None,
+            checks: Vec::new(),
+            reclaimable: Vec::new(),
+            preemption_gated: false,
+            unhealthy_nodes: Vec::new(),
+            excluded: Vec::new(),
+            pods_ready: false,
+        }
+    }
 }

@@ -1,9 +1,8 @@
 //! Chooses flavors for a workload [F-2]…[F-8].
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use fairlead_model::{Reason, ResourceName, Shortfall};
+use fairlead_model::{Reason, Shortfall};
 
 use super::cluster::ClusterScan;
 use super::entry::{Assignment, Attempt, Choice, Grade, Means, Mode, PodSetChoice};
@@ -32,11 +31,11 @@ pub(crate) struct Assigner<'r, 'w> {
     pub(crate) nominated: Option<&'r Assignment>,
 }
 
-/// Pod sets that are assigned together, with what they request together, by resource name.
+/// Pod sets that are assigned together, with what they request together, in the order of resource names.
 #[derive(Debug, Default)]
 pub(crate) struct Unit {
     pub(crate) pod_sets: Vec<usize>,
-    pub(crate) requests: BTreeMap<ResourceName, (ResIx, i64)>,
+    pub(crate) requests: Vec<(ResIx, i64)>,
 }
 
 /// A flavor that was found for a group of resources.
@@ -52,14 +51,14 @@ impl<'w> Assigner<'_, 'w> {
     /// Assigns flavors for the given pod counts; none stands for all pods that are needed.
     pub(crate) fn assign(&self, counts: Option<&[u32]>) -> Assignment {
         let mut assignment = Assignment::default();
-        for (position, pod_set) in self.row.fact.pod_sets.iter().enumerate() {
+        for (position, pod_set) in self.row.gang.pod_sets.iter().enumerate() {
             let needed = self.row.needed(pod_set);
             let count = counts.and_then(|counts| counts.get(position).copied());
             let count = count.map_or(needed, |count| count.min(needed));
             let requests = self.pod_set_requests(position, count);
             assignment.pod_sets.push(PodSetChoice { count, requests, ..PodSetChoice::default() });
         }
-        let counts = assignment.pod_sets.iter().map(|pod_set| pod_set.count).collect();
+        let counts = || assignment.pod_sets.iter().map(|pod_set| pod_set.count).collect();
         let mut clusters = ClusterScan::new(self, counts);
         for unit in self.units(&assignment) {
             if !self.assign_unit(&unit, &mut assignment, clusters.as_mut()) {
@@ -78,23 +77,27 @@ impl<'w> Assigner<'_, 'w> {
     /// Total charged requests of one pod set in name order, `pods` included where the queue covers it [F-1].
     fn pod_set_requests(&self, position: usize, count: u32) -> Vec<(ResIx, i64)> {
         let names = &self.round.world.names.resources;
-        let charged = self.row.requests.get(position).map(|pod| &pod.charged);
-        let mut requests: BTreeMap<&str, i64> = BTreeMap::new();
-        for (name, amount) in charged.into_iter().flat_map(fairlead_model::Resources::iter) {
-            requests.insert(name, amount.saturating_mul(i64::from(count)));
+        let charged = self.row.gang.charged.get(position).map_or(&[][..], |charged| &**charged);
+        let mut requests = Vec::with_capacity(charged.len().saturating_add(1));
+        requests.extend(charged.iter().map(|(ix, amount)| (*ix, amount.saturating_mul(i64::from(count)))));
+        let Some(pods) = names.find("pods").filter(|pods| self.queue.group_of(*pods).is_some()) else {
+            return requests;
+        };
+        match requests.iter_mut().find(|(ix, _)| *ix == pods) {
+            Some((_, amount)) => *amount = i64::from(count),
+            None => {
+                let place = requests.partition_point(|(ix, _)| names.text(*ix) < "pods");
+                requests.insert(place, (pods, i64::from(count)));
+            }
         }
-        let pods = names.find("pods");
-        if pods.is_some_and(|pods| self.queue.group_of(pods).is_some()) {
-            requests.insert("pods", i64::from(count));
-        }
-        requests.into_iter().filter_map(|(name, amount)| Some((names.find(name)?, amount))).collect()
+        requests
     }
 
     /// Pod sets of one topology group form a unit, every other pod set one of its own.
     fn units(&self, assignment: &Assignment) -> Vec<Unit> {
         let names = &self.round.world.names.resources;
         let mut units: Vec<(Option<&Arc<str>>, Unit)> = Vec::new();
-        for (position, pod_set) in self.row.fact.pod_sets.iter().enumerate() {
+        for (position, pod_set) in self.row.gang.pod_sets.iter().enumerate() {
             let group = pod_set.topology.as_ref().and_then(|topology| topology.group.as_ref());
             let known = units.iter().position(|(name, _)| group.is_some() && *name == group);
             let ix = known.unwrap_or_else(|| {
@@ -105,8 +108,14 @@ impl<'w> Assigner<'_, 'w> {
             unit.pod_sets.push(position);
             let requests = assignment.pod_sets.get(position).map(|choice| &choice.requests);
             for (resource, amount) in requests.into_iter().flatten() {
-                let entry = unit.requests.entry(names.name(*resource)).or_insert((*resource, 0));
-                entry.1 = entry.1.saturating_add(*amount);
+                match unit.requests.iter_mut().find(|(ix, _)| ix == resource) {
+                    Some((_, sum)) => *sum = sum.saturating_add(*amount),
+                    None => {
+                        let name = names.text(*resource);
+                        let place = unit.requests.partition_point(|(ix, _)| names.text(*ix) < name);
+                        unit.requests.insert(place, (*resource, *amount));
+                    }
+                }
             }
         }
         units.into_iter().map(|(_, unit)| unit).collect()
@@ -121,7 +130,8 @@ impl<'w> Assigner<'_, 'w> {
     ) -> bool {
         let mut done: Vec<(ResIx, Choice)> = Vec::new();
         let mut all_fit = true;
-        for (name, (resource, amount)) in &unit.requests {
+        let names = &self.round.world.names.resources;
+        for (resource, amount) in &unit.requests {
             if done.iter().any(|(assigned, _)| assigned == resource) {
                 continue;
             }
@@ -131,7 +141,7 @@ impl<'w> Assigner<'_, 'w> {
                 }
                 let attempt = Self::attempt(unit, *resource, "", Reason::ResourceNotCovered);
                 let shortfall =
-                    Some(Shortfall { resource: Arc::clone(name), requested: *amount, available: 0 });
+                    Some(Shortfall { resource: names.name(*resource), requested: *amount, available: 0 });
                 assignment.attempts.push(Attempt { shortfall, ..attempt });
                 return fail(unit, assignment);
             };
@@ -196,9 +206,12 @@ impl<'w> Assigner<'_, 'w> {
         let first = unit.pod_sets.first().copied().unwrap_or(0);
         let last = next(group.flavors.len()).checked_sub(1)?;
         // A resource that the first pod set of the unit does not request itself starts over.
-        let covered = unit.requests.iter().filter(|(_, (resource, _))| group.resources.contains(resource));
-        let starts = covered.filter_map(|(name, _)| self.scan.map(|scan| scan.start(first, name)));
-        let start = starts.min().unwrap_or(0);
+        let covered = unit.requests.iter().filter(|(resource, _)| group.resources.contains(resource));
+        let names = &self.round.world.names.resources;
+        let starts = self
+            .scan
+            .and_then(|scan| covered.map(|(resource, _)| scan.start(first, names.text(*resource))).min());
+        let start = starts.unwrap_or(0);
         let mut best: Option<Found> = None;
         let mut looked_at = start;
         for (ix, flavor) in (0_u32..).zip(&group.flavors).skip(usize::try_from(start).unwrap_or(0)) {
@@ -242,14 +255,15 @@ impl<'w> Assigner<'_, 'w> {
             flavor: flavor_ix,
         };
         let search = Search::of(self.queue);
-        for (resource_name, (resource, amount)) in &unit.requests {
+        for (resource, amount) in &unit.requests {
             if !group.resources.contains(resource) {
                 continue;
             }
             let fr = world.names.find_fr(flavor_ix, *resource);
             let (grade, missing) = self.fits_quota(fr, *amount, assignment);
             if let Some((reason, available, requested)) = missing {
-                let shortfall = Shortfall { resource: Arc::clone(resource_name), requested, available };
+                let resource = world.names.resources.name(*resource);
+                let shortfall = Shortfall { resource, requested, available };
                 let attempt = Self::attempt(unit, anchor, name, reason);
                 assignment.attempts.push(Attempt { shortfall: Some(shortfall), ..attempt });
             }
@@ -280,7 +294,7 @@ impl<'w> Assigner<'_, 'w> {
         }
         let flavor = world.flavors.get(world.names.flavors.text(flavor_ix)).ok_or(Reason::FlavorNotFound)?;
         for position in &unit.pod_sets {
-            let Some(pod_set) = self.row.fact.pod_sets.get(*position) else { continue };
+            let Some(pod_set) = self.row.gang.pod_sets.get(*position) else { continue };
             self.round.topology_matches(self, (*position, pod_set), group, flavor)?;
             flavor::admits(flavor, pod_set)?;
         }

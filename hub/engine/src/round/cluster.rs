@@ -67,7 +67,9 @@ fn policies<'w>(world: &'w World, queue: &ClusterQueue) -> Vec<&'w DispatchPolic
 
 /// Why a spoke is out whatever the flavor.
 fn bar(row: &Row, cluster: &Cluster, known: &ClusterRow) -> Option<(Reason, Arc<str>)> {
-    if let Some(exclusion) = row.fact.excluded.iter().find(|exclusion| exclusion.spoke == cluster.spoke) {
+    if let Some(exclusion) =
+        row.fact.rare().excluded.iter().find(|exclusion| exclusion.spoke == cluster.spoke)
+    {
         return Some((exclusion.reason, Arc::clone(&exclusion.detail)));
     }
     if cluster.cordoned {
@@ -79,7 +81,7 @@ fn bar(row: &Row, cluster: &Cluster, known: &ClusterRow) -> Option<(Reason, Arc<
 
 impl<'w> ClusterScan<'w> {
     /// The spokes for a workload; none for a home queue, and while other checks have to come first.
-    pub(crate) fn new(assigner: &Assigner<'_, 'w>, counts: Vec<u32>) -> Option<Self> {
+    pub(crate) fn new(assigner: &Assigner<'_, 'w>, counts: impl FnOnce() -> Vec<u32>) -> Option<Self> {
         let world = assigner.round.world;
         if !assigner.queue.federated || assigner.round.checks_pending(assigner.queue, assigner.row) {
             return None;
@@ -91,6 +93,7 @@ impl<'w> ClusterScan<'w> {
                 named && policy.required.matches(&cluster.labels)
             })
         };
+        let counts = counts();
         let chosen = vec![BTreeSet::new(); counts.len()];
         let mut scan = Self { candidates: Vec::new(), alive: Vec::new(), barred: Vec::new(), chosen, counts };
         for row in world.clusters.values() {
@@ -168,7 +171,7 @@ impl<'w> ClusterScan<'w> {
             if unit.pod_sets.contains(&position) {
                 flavors.insert(flavor);
             }
-            let Some(pod) = assigner.row.requests.get(position).filter(|_| !flavors.is_empty()) else {
+            let Some(pod) = assigner.row.gang.requests.get(position).filter(|_| !flavors.is_empty()) else {
                 continue;
             };
             let names: Vec<Arc<str>> = flavors.iter().map(|ix| world.names.flavors.name(*ix)).collect();
@@ -183,7 +186,7 @@ impl<'w> ClusterScan<'w> {
     /// requested resource in use, then the name.
     pub(crate) fn choose(&self, assigner: &Assigner<'_, 'w>, assignment: &mut Assignment) -> Option<SpokeId> {
         let mut total = Resources::new();
-        for (pod, choice) in assigner.row.requests.iter().zip(&assignment.pod_sets) {
+        for (pod, choice) in assigner.row.gang.requests.iter().zip(&assignment.pod_sets) {
             total.add(&with_pod(&pod.effective).times(i64::from(choice.count)));
         }
         let mut fitting: Vec<(&Candidate<'w>, Share)> = Vec::new();
@@ -216,7 +219,7 @@ impl<'w> ClusterScan<'w> {
 impl Demand {
     fn pod<'a>(&'a self, assigner: &Assigner<'_, 'a>) -> (Pod<'a>, u32) {
         static ANY: fairlead_model::NodeConstraints = fairlead_model::NodeConstraints::ANY;
-        let pod_set = assigner.row.fact.pod_sets.get(self.position);
+        let pod_set = assigner.row.gang.pod_sets.get(self.position);
         let nodes = pod_set.map_or(&ANY, |pod_set| &pod_set.template.nodes);
         let pod =
             Pod { requests: &self.requests, nodes, labels: &self.labels, tolerations: &self.tolerations };

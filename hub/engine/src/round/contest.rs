@@ -13,7 +13,7 @@ use super::share::Share;
 use crate::policy::ShareRule;
 use crate::quota::plane::{Changes, Draft, Plane};
 use crate::quota::{NodeIx, Tree};
-use crate::world::rows::order_time;
+use crate::world::stated::Stated;
 
 /// What an entry is ordered by among equals of its cohort.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,7 +31,7 @@ impl Merit {
         let fact = round.world.row(entry.row).map(|row| &row.fact);
         Self {
             priority: Reverse(fact.map_or(0, |fact| fact.priority)),
-            time: fact.map(|fact| order_time(fact)).unwrap_or_default(),
+            time: fact.map(Stated::order_time).unwrap_or_default(),
             uid: fact.map(|fact| fact.uid.clone()),
         }
     }

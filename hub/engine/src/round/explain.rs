@@ -10,7 +10,7 @@ use super::entry::{Assignment, Attempt, Entry};
 use crate::names::ResIx;
 use crate::plan::Outcome;
 use crate::world::World;
-use crate::world::rows::Row;
+use crate::world::rows::{Queue, Row};
 
 /// A verdict without candidates.
 pub(crate) fn plain(reason: Reason, detail: &str) -> Verdict {
@@ -28,9 +28,8 @@ pub(crate) fn plain(reason: Reason, detail: &str) -> Verdict {
 
 /// Why a workload is in no queue.
 pub(crate) fn outside(world: &World, row: &Row, reason: Reason) -> Verdict {
-    let (namespace, local) = (&row.fact.key.namespace, &row.fact.queue);
-    let key = fairlead_model::ObjectKey::new(Arc::clone(namespace), Arc::clone(local));
-    let target = world.locals.get(&key).map_or("", |local| &local.cluster_queue);
+    let (namespace, local) = (row.fact.namespace(), row.fact.queue());
+    let target = world.locals.get(&*row.fact.local).map_or("", |local| &local.cluster_queue);
     let texts = [
         (Reason::LocalQueueNotFound, format!("LocalQueue {local} does not exist in namespace {namespace}")),
         (Reason::ClusterQueueNotFound, format!("ClusterQueue {target} of LocalQueue {local} does not exist")),
@@ -85,33 +84,32 @@ fn leading(attempts: &[Attempt]) -> Option<&Attempt> {
 }
 
 /// The verdict of an admitted workload.
-pub(crate) fn admitted(round: &Round<'_>, row: &Row, assignment: &Assignment) -> Verdict {
+fn admitted(round: &Round<'_>, queue: &Queue, assignment: &Assignment) -> Verdict {
     let cluster = assignment.spoke.as_ref().and_then(|spoke| round.world.clusters.get(spoke));
     let cluster = cluster.and_then(|row| row.fact.as_ref()).map(|cluster| Arc::clone(&cluster.name));
     let candidates = candidates(&assignment.attempts);
     let chosen = assignment.attempts.iter().find(|attempt| attempt.reason == Reason::Fits);
     let others = candidates.iter().filter(|candidate| candidate.reason == Reason::NotChosen).count();
-    let queue = row.queue().and_then(|queue| round.world.queue(queue));
-    let queue = queue.map_or("", |queue| &queue.name);
+    let told = &queue.admits;
     let message = match (&cluster, chosen) {
         (Some(cluster), Some(chosen)) if others > 0 => {
-            format!(
-                "admitted by ClusterQueue {queue} on cluster {cluster}: {}, {others} more could hold it",
-                chosen.detail
-            )
+            Arc::from(format!("{told} on cluster {cluster}: {}, {others} more could hold it", chosen.detail))
         }
-        (Some(cluster), _) => {
-            format!("admitted by ClusterQueue {queue} on cluster {cluster}: only it can hold it")
-        }
-        (None, _) => format!("admitted by ClusterQueue {queue}"),
+        (Some(cluster), _) => Arc::from(format!("{told} on cluster {cluster}: only it can hold it")),
+        (None, _) => Arc::clone(told),
     };
-    Verdict { reason: Reason::Admitted, cluster, message: message.into(), candidates }
+    Verdict { reason: Reason::Admitted, cluster, message, candidates }
 }
 
 /// The verdict of an entry.
-pub(crate) fn entry(round: &Round<'_>, row: &Row, entry: &Entry, outcome: Outcome) -> Verdict {
+pub(crate) fn entry(
+    round: &Round<'_>,
+    (row, queue): (&Row, &Queue),
+    entry: &Entry,
+    outcome: Outcome,
+) -> Verdict {
     if outcome == Outcome::Admitted {
-        return admitted(round, row, &entry.assignment);
+        return admitted(round, queue, &entry.assignment);
     }
     let attempts = &entry.assignment.attempts;
     let lead = leading(attempts);
@@ -149,7 +147,7 @@ fn sentence(row: &Row, reason: Reason, entry: &Entry, lead: Option<&Attempt>) ->
         return "an entry that was handled earlier in the round took what it needed".to_owned();
     }
     let Some(attempt) = lead else { return reason.token().to_owned() };
-    let pod_set = row.fact.pod_sets.get(attempt.pod_set).map_or("", |pod_set| &pod_set.name);
+    let pod_set = row.gang.pod_sets.get(attempt.pod_set).map_or("", |pod_set| &pod_set.name);
     let flavor =
         if attempt.flavor.is_empty() { String::new() } else { format!(" in flavor {}", attempt.flavor) };
     let cluster =

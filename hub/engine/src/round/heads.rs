@@ -1,8 +1,9 @@
 //! Takes the heads, checks them and nominates what each could get.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use fairlead_model::Reason;
+use fairlead_model::{ObjectKey, Reason};
 
 use super::Round;
 use super::assign::Assigner;
@@ -80,7 +81,7 @@ impl<'w> Round<'w> {
             let Some(row) = self.world.head(queue).and_then(|ix| self.world.row(ix)) else { continue };
             plan.heads.push(Head {
                 uid: row.fact.uid.clone(),
-                key: row.fact.key.clone(),
+                key: row.fact.key(),
                 cluster_queue: Arc::clone(&queue.name),
                 root: self.root_of(queue_ix, queue),
                 round: self.number,
@@ -128,7 +129,7 @@ impl<'w> Round<'w> {
     /// Searches by halves for the smallest reduction with which a workload fits or can preempt. It takes feasibility to
     /// grow with the reduction, as Kueue does (quirk 9).
     fn largest_part(&self, assigner: &Assigner<'_, 'w>) -> Option<(Assignment, Vec<Target>)> {
-        let pod_sets = &assigner.row.fact.pod_sets;
+        let pod_sets = &assigner.row.gang.pod_sets;
         let reducible =
             |pod_set: &PodSet| pod_set.min_count.map_or(0, |least| pod_set.count.saturating_sub(least));
         let total: u32 = pod_sets.iter().map(reducible).fold(0, u32::saturating_add);
@@ -163,7 +164,7 @@ impl<'w> Round<'w> {
             if let crate::world::rows::Place::Outside(reason) = row.place {
                 plan.heads.push(Head {
                     uid: row.fact.uid.clone(),
-                    key: row.fact.key.clone(),
+                    key: row.fact.key(),
                     cluster_queue: "".into(),
                     root: "".into(),
                     round: self.number,
@@ -183,7 +184,7 @@ impl<'w> Round<'w> {
         let Objection { outcome, reason, detail } = objection;
         plan.heads.push(Head {
             uid: row.fact.uid.clone(),
-            key: row.fact.key.clone(),
+            key: row.fact.key(),
             cluster_queue: Arc::clone(&queue.name),
             root: self.root_of(queue_ix, queue),
             round: self.number,
@@ -208,15 +209,15 @@ impl<'w> Round<'w> {
     fn objection(&self, queue_ix: CqIx, row_ix: RowIx) -> Option<Objection> {
         let row = self.world.row(row_ix)?;
         let against = |phase: CheckPhase| matches!(phase, CheckPhase::Retry | CheckPhase::Rejected);
-        if let Some(check) = row.fact.checks.iter().find(|state| against(state.phase)) {
+        if let Some(check) = row.fact.rare().checks.iter().find(|state| against(state.phase)) {
             let (outcome, reason) = (Outcome::Rejected, Reason::PendingEvaluation);
             return Some(Objection { outcome, reason, detail: Arc::clone(&check.check) });
         }
-        if !self.world.namespace_matches(queue_ix, &row.fact.key.namespace) {
+        if !self.world.namespace_matches(queue_ix, row.fact.namespace()) {
             let (outcome, reason) = (Outcome::NamespaceMismatch, Reason::NamespaceMismatch);
-            return Some(Objection { outcome, reason, detail: Arc::clone(&row.fact.key.namespace) });
+            return Some(Objection { outcome, reason, detail: Arc::clone(row.fact.namespace()) });
         }
-        let detail = row.requests.iter().find_map(|pod| pod.invalid.clone())?;
+        let detail = row.gang.requests.iter().find_map(|pod| pod.invalid.clone())?;
         Some(Objection { outcome: Outcome::Rejected, reason: Reason::RequestsExceedLimits, detail })
     }
 
@@ -239,7 +240,14 @@ impl crate::world::World {
         if !self.is_usage_based(queue) {
             return queue.heap.first().map(|(_, row)| *row);
         }
-        self.by_use(&queue.heap).first().copied()
+        // A LocalQueue's first workload stands before its others, so only the first of each is compared.
+        let mut firsts: BTreeMap<&ObjectKey, RowIx> = BTreeMap::new();
+        for (_, ix) in &queue.heap {
+            let Some(row) = self.row(*ix) else { continue };
+            firsts.entry(&row.fact.local).or_insert(*ix);
+        }
+        let key = |ix: &RowIx| self.row(*ix).map(|row| (self.use_of(row), row.order(), *ix));
+        firsts.into_values().min_by_key(key)
     }
 
     /// Whether the LocalQueues of a queue take turns by their use.

@@ -81,7 +81,7 @@ impl<'w> Overlay<'w> {
         let Some(held) = world.row(row).and_then(|row| row.held.as_deref()) else { return };
         let Some((tree_ix, node, tree)) = world.tree_of(held.queue) else { return };
         let mut draft = Draft { below: tree.now(), changes: self.changes.entry(tree_ix).or_default() };
-        tree.remove_all(&mut draft, node, &held.usage);
+        tree.remove_all(&mut draft, node, &held.charge.usage);
     }
 
     /// The quota that a workload holds, taken out in `changes` on top of this.
@@ -89,7 +89,7 @@ impl<'w> Overlay<'w> {
         let Some(held) = self.world.row(row).and_then(|row| row.held.as_deref()) else { return };
         let Some((its_tree, node, tree)) = self.world.tree_of(held.queue) else { return };
         if its_tree == tree_ix {
-            tree.remove_all(&mut Draft { below: self.plane(tree_ix), changes }, node, &held.usage);
+            tree.remove_all(&mut Draft { below: self.plane(tree_ix), changes }, node, &held.charge.usage);
         }
     }
 

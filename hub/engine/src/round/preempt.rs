@@ -13,7 +13,7 @@ use crate::quota::plane::{Changes, Draft, Plane};
 use crate::quota::{Col, NodeIx, Tree};
 use crate::world::World;
 use crate::world::holders::{Marks, Rank};
-use crate::world::rows::{Held, Row, order_time};
+use crate::world::rows::{Held, Row};
 
 mod board;
 mod classical;
@@ -149,7 +149,7 @@ fn change(
     column: impl Fn(FrIx) -> Option<Col>,
 ) {
     let Some((_, node)) = world.forest.place(held.queue) else { return };
-    for (fr, amount) in &held.usage {
+    for (fr, amount) in &held.charge.usage {
         match column(*fr) {
             Some(col) if add => tree.add_usage(draft, node, col, *amount),
             Some(col) => tree.remove_usage(draft, node, col, *amount),
@@ -215,7 +215,7 @@ impl<'r, 'w> Ask<'r, 'w> {
         }
         let Some(victim) = self.world().row(rank.row) else { return false };
         let Some(held) = victim.held.as_deref() else { return false };
-        let older = || order_time(&self.row.fact) >= order_time(&victim.fact);
+        let older = || self.row.fact.order_time() >= victim.fact.order_time();
         self.holds_contested(held)
             && self.is_reachable(held)
             && !(equal && older())
@@ -223,12 +223,12 @@ impl<'r, 'w> Ask<'r, 'w> {
     }
 
     fn holds_contested(&self, held: &Held) -> bool {
-        held.usage.iter().any(|(fr, amount)| *amount > 0 && self.contested_frs.contains(fr))
+        held.charge.usage.iter().any(|(fr, amount)| *amount > 0 && self.contested_frs.contains(fr))
     }
 
     /// Whether a workload is where it can be told to go.
     fn is_reachable(&self, held: &Held) -> bool {
-        held.reservation.spoke.as_ref().is_none_or(|spoke| {
+        held.spoke.as_ref().is_none_or(|spoke| {
             let cluster = self.world().clusters.get(spoke).and_then(|row| row.fact.as_ref());
             cluster.is_some_and(|cluster| cluster.presence == Presence::Fresh)
         })
@@ -238,10 +238,10 @@ impl<'r, 'w> Ask<'r, 'w> {
     /// then: to evict it again would go round in a circle. Between LocalQueues that take turns by their use there is no
     /// circle: each admission puts the victim's further back.
     fn was_in_vain(&self, victim: &Row, held: &Held) -> bool {
-        if held.evicted || victim.made_way.is_empty() {
+        if held.evicted || victim.past().made_way.is_empty() {
             return false;
         }
-        let mut before = victim.made_way.iter();
+        let mut before = victim.past().made_way.iter();
         let again = before.any(|earlier| {
             earlier.preemptor == self.row.fact.uid
                 && earlier.purpose == self.purpose()
@@ -259,8 +259,8 @@ impl<'r, 'w> Ask<'r, 'w> {
         let world = self.world();
         let own = held.queue == self.queue
             && world.queue(self.queue).is_some_and(|queue| world.is_usage_based(queue));
-        own && (&victim.fact.key.namespace, &victim.fact.queue)
-            != (&self.row.fact.key.namespace, &self.row.fact.queue)
+        own && (victim.fact.namespace(), victim.fact.queue())
+            != (self.row.fact.namespace(), self.row.fact.queue())
     }
 
     /// Whether a node uses no more than its own quota in every contested flavor-resource.

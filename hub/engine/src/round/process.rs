@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use fairlead_fit::{Pod, Room, place, room};
-use fairlead_model::{Amount, PodDemand};
+use fairlead_model::{Amount, Verdict};
 
 use super::Round;
 use super::assign::Assigner;
@@ -14,7 +14,7 @@ use super::explain;
 use super::order::Line;
 use super::overlay::Overlay;
 use crate::Plan;
-use crate::fact::{PodSetAssignment, VictimPolicy};
+use crate::fact::VictimPolicy;
 use crate::memory::{Requeue, Scan, Way};
 use crate::names::RowIx;
 use crate::plan::{Admission, Head, Outcome, Preempted};
@@ -32,12 +32,15 @@ struct Progress<'r, 'w> {
     gone: BTreeSet<RowIx>,
     plan: &'r mut Plan,
     acted: bool,
+    /// Scratch for [`Round::grant`].
+    key: Vec<u32>,
 }
 
 /// Handles the entries in their order; true when anything changed.
 pub(crate) fn process(round: &Round<'_>, mut line: Line, plan: &mut Plan) -> bool {
     let state = Overlay::new(round.world);
-    let mut progress = Progress { round, state, after: None, gone: BTreeSet::new(), plan, acted: false };
+    let (gone, key) = (BTreeSet::new(), Vec::new());
+    let mut progress = Progress { round, state, after: None, gone, plan, acted: false, key };
     while let Some(entry) = line.pop(round, &progress.state) {
         progress.handle(entry);
     }
@@ -68,7 +71,7 @@ impl<'w> Progress<'_, 'w> {
             }
             Mode::Fit => {
                 self.charge(&entry, row);
-                self.admit(&entry, row, queue);
+                self.place(&entry, row);
                 Outcome::Admitted
             }
         };
@@ -238,48 +241,55 @@ impl<'w> Progress<'_, 'w> {
             });
             self.plan.evictions.push(Preempted {
                 uid: victim.fact.uid.clone(),
-                key: victim.fact.key.clone(),
-                cluster_queue: Arc::clone(&held.reservation.cluster_queue),
+                key: victim.fact.key(),
+                cluster_queue: self
+                    .round
+                    .world
+                    .queue(held.queue)
+                    .map_or_else(|| "".into(), |queue| Arc::clone(&queue.name)),
                 cause: target.cause,
                 by: row.fact.uid.clone(),
-                by_key: row.fact.key.clone(),
+                by_key: row.fact.key(),
                 round: self.round.number,
             });
         }
     }
 
-    fn admit(&mut self, entry: &Entry, row: &Row, queue: &Queue) {
+    /// Takes room on the chosen spoke.
+    fn place(&mut self, entry: &Entry, row: &Row) {
         self.acted = true;
-        let spoke = entry.assignment.spoke.clone();
-        if let Some(spoke) = &spoke {
-            let mut left = self.state.left(spoke).to_vec();
-            for placed in placements(self.round, row, &entry.assignment) {
-                place(&mut left, &placed.pod(row), placed.count);
-            }
-            self.state.set_left(spoke.clone(), left);
+        let Some(spoke) = &entry.assignment.spoke else { return };
+        let mut left = self.state.left(spoke).to_vec();
+        for placed in placements(self.round, row, &entry.assignment) {
+            place(&mut left, &placed.pod(row), placed.count);
         }
-        let demand = row.requests.iter().zip(&entry.assignment.pod_sets);
+        self.state.set_left(spoke.clone(), left);
+    }
+
+    fn admit(&mut self, entry: &Entry, (row, queue): (&Row, &Queue), verdict: &Verdict) {
+        let given = self.round.grant(row, entry, &mut self.key);
         self.plan.admissions.push(Admission {
             uid: row.fact.uid.clone(),
-            key: row.fact.key.clone(),
+            key: row.fact.key(),
             cluster_queue: Arc::clone(&queue.name),
-            pod_sets: pod_set_assignments(self.round, row, &entry.assignment),
-            demand: demand
-                .map(|(pod, choice)| PodDemand { requests: pod.effective.clone(), count: choice.count })
-                .collect(),
-            spoke,
+            pod_sets: given.pod_sets,
+            demand: given.demand,
+            spoke: entry.assignment.spoke.clone(),
             checks_pending: self.round.checks_pending(queue, row),
             round: self.round.number,
-            verdict: explain::admitted(self.round, row, &entry.assignment),
+            verdict: verdict.clone(),
         });
     }
 
     /// Writes what became of an entry, and what the next round must know of it.
     fn conclude(&mut self, entry: &Entry, (row, queue): (&Row, &Queue), outcome: Outcome) {
-        let verdict = explain::entry(self.round, row, entry, outcome);
+        let verdict = explain::entry(self.round, (row, queue), entry, outcome);
+        if outcome == Outcome::Admitted {
+            self.admit(entry, (row, queue), &verdict);
+        }
         self.plan.heads.push(Head {
             uid: row.fact.uid.clone(),
-            key: row.fact.key.clone(),
+            key: row.fact.key(),
             cluster_queue: Arc::clone(&queue.name),
             root: self.round.root_of(entry.queue, queue),
             round: self.round.number,
@@ -295,7 +305,7 @@ impl<'w> Progress<'_, 'w> {
         // this very state finds nothing new.
         let goes_on = requeue.scan.as_ref().is_some_and(Scan::unfinished) && !self.round.is_tired(row, queue);
         let moved = !requeue.immediate || requeue.sticky != row.sticky;
-        self.acted |= moved || (goes_on && row.swept != Some(self.round.world.version));
+        self.acted |= moved || (goes_on && row.past().swept != Some(self.round.world.version));
         self.plan.memory.requeues.push(requeue);
     }
 }
@@ -306,9 +316,9 @@ impl Round<'_> {
     fn is_tired(&self, row: &Row, queue: &Queue) -> bool {
         let longest = queue.groups.iter().map(|group| group.flavors.len()).max().unwrap_or(0).max(1);
         let combinations =
-            row.fact.pod_sets.iter().fold(1_usize, |product, _| product.saturating_mul(longest));
+            row.gang.pod_sets.iter().fold(1_usize, |product, _| product.saturating_mul(longest));
         let enough = u32::try_from(combinations.min(MOST_RETRIES)).unwrap_or(u32::MAX);
-        row.retried.0 == self.world.version && row.retried.1 > enough
+        row.past().retried.0 == self.world.version && row.past().retried.1 > enough
     }
 }
 
@@ -357,41 +367,18 @@ struct Placed {
 impl Placed {
     fn pod<'a>(&'a self, row: &'a Row) -> Pod<'a> {
         static ANY: fairlead_model::NodeConstraints = fairlead_model::NodeConstraints::ANY;
-        let nodes = row.fact.pod_sets.get(self.position).map_or(&ANY, |pod_set| &pod_set.template.nodes);
+        let nodes = row.gang.pod_sets.get(self.position).map_or(&ANY, |pod_set| &pod_set.template.nodes);
         Pod { requests: &self.requests, nodes, labels: &self.labels, tolerations: &self.tolerations }
     }
 }
 
 fn placements(round: &Round<'_>, row: &Row, assignment: &Assignment) -> Vec<Placed> {
-    let assigned = pod_set_assignments(round, row, assignment);
+    let assigned = round.by_name(row, assignment);
     let mut placed = Vec::with_capacity(assigned.len());
-    for (position, (assigned, pod)) in assigned.iter().zip(&*row.requests).enumerate() {
+    for (position, (assigned, pod)) in assigned.iter().zip(&*row.gang.requests).enumerate() {
         let (labels, tolerations) = flavor_constraints(round.world, &flavors_of(assigned));
         let requests = with_pod(&pod.effective);
         placed.push(Placed { position, requests, labels, tolerations, count: assigned.count });
     }
     placed
-}
-
-/// The assignment by name, as the plan states it.
-fn pod_set_assignments(round: &Round<'_>, row: &Row, assignment: &Assignment) -> Vec<PodSetAssignment> {
-    let names = &round.world.names;
-    let pod_sets = row.fact.pod_sets.iter().zip(&assignment.pod_sets);
-    let mut assigned = Vec::with_capacity(assignment.pod_sets.len());
-    for (pod_set, choice) in pod_sets {
-        let flavors = choice.flavors.iter();
-        let usage = choice.requests.iter().filter(|(resource, _)| choice.flavor(*resource).is_some());
-        assigned.push(PodSetAssignment {
-            name: Arc::clone(&pod_set.name),
-            count: choice.count,
-            flavors: flavors
-                .map(|(resource, choice)| {
-                    (names.resources.name(*resource), names.flavors.name(choice.flavor))
-                })
-                .collect(),
-            usage: usage.map(|(resource, amount)| (names.resources.name(*resource), *amount)).collect(),
-            topology: choice.topology.clone(),
-        });
-    }
-    assigned
 }

@@ -29,15 +29,16 @@ impl<'w> Round<'w> {
         let stopped = assigner.queue.inactive.is_some();
         let refused = row
             .fact
+            .rare()
             .checks
             .iter()
             .any(|state| matches!(state.phase, CheckPhase::Retry | CheckPhase::Rejected));
         if stopped || refused || self.checks_pending(assigner.queue, row) {
             return None;
         }
-        let assignment = if assigner.queue.federated && held.reservation.spoke.is_none() {
+        let assignment = if assigner.queue.federated && held.spoke.is_none() {
             self.place_on_cluster(&assigner, held)
-        } else if !row.fact.unhealthy_nodes.is_empty() && !held.places.is_empty() {
+        } else if !row.fact.rare().unhealthy_nodes.is_empty() && !held.places.is_empty() {
             self.replace_nodes(&assigner, held)
         } else {
             return None;
@@ -57,9 +58,9 @@ impl<'w> Round<'w> {
     fn held_assignment(&self, row: &Row, held: &Held) -> Assignment {
         let names = &self.world.names;
         let mut assignment = Assignment::default();
-        for pod_set in &*row.fact.pod_sets {
+        for pod_set in &*row.gang.pod_sets {
             let mut choice = PodSetChoice::default();
-            let stated = held.reservation.pod_sets.iter().find(|stated| stated.name == pod_set.name);
+            let stated = held.charge.pod_sets.iter().find(|stated| stated.name == pod_set.name);
             if let Some(stated) = stated {
                 choice.count = stated.count;
                 choice.topology.clone_from(&stated.topology);
@@ -79,7 +80,7 @@ impl<'w> Round<'w> {
     /// Chooses the cluster, with the flavors that were reserved.
     fn place_on_cluster(&self, assigner: &Assigner<'_, 'w>, held: &Held) -> Assignment {
         let mut assignment = self.held_assignment(assigner.row, held);
-        let counts = assignment.pod_sets.iter().map(|choice| choice.count).collect();
+        let counts = || assignment.pod_sets.iter().map(|choice| choice.count).collect();
         let Some(mut clusters) = ClusterScan::new(assigner, counts) else { return assignment };
         for position in 0..assignment.pod_sets.len() {
             let flavors =

@@ -46,7 +46,7 @@ impl<'w> Round<'w> {
     /// Whether a group covers anything that a pod of this pod set requests itself.
     fn concerns_pods(&self, assigner: &Assigner<'_, '_>, position: usize, group: &Group) -> bool {
         let names = &self.world.names.resources;
-        let effective = assigner.row.requests.get(position).map(|pod| &pod.effective);
+        let effective = assigner.row.gang.requests.get(position).map(|pod| &pod.effective);
         let mut requested = effective.into_iter().flat_map(fairlead_model::Resources::iter);
         requested.any(|(name, _)| names.find(name).is_some_and(|ix| group.resources.contains(&ix)))
     }
@@ -103,7 +103,7 @@ impl<'w> Round<'w> {
                 }
             }
         }
-        if assignment.mode() == Mode::Preempt && assigner.row.fact.unhealthy_nodes.is_empty() {
+        if assignment.mode() == Mode::Preempt && assigner.row.fact.rare().unhealthy_nodes.is_empty() {
             self.try_empty(assigner, assignment);
         }
     }
@@ -188,7 +188,7 @@ impl<'w> Round<'w> {
         assignment: &mut Assignment,
     ) -> Result<(), (usize, String)> {
         let (positions, requests) = self.requests(assigner.row, assignment);
-        let failed = &assigner.row.fact.unhealthy_nodes;
+        let failed = &assigner.row.fact.rare().unhealthy_nodes;
         let mut state = assigner.state.what_if.clone();
         for (position, (flavor, request)) in positions.iter().zip(&requests) {
             let before = assignment.pod_sets.get(*position).and_then(|choice| choice.topology.clone());
@@ -228,7 +228,7 @@ impl<'w> Round<'w> {
     }
 
     fn held<'a>(&'a self, row: &'a Row, assignment: &'a Assignment) -> Vec<Held<'a>> {
-        let pods = assignment.pod_sets.iter().zip(&*row.requests);
+        let pods = assignment.pod_sets.iter().zip(&*row.gang.requests);
         let held = pods.filter_map(|(choice, pod)| {
             let flavor = self.world.names.flavors.text(choice.placed_in?);
             Some(Held { flavor, assignment: choice.topology.as_ref()?, per_pod: &pod.effective })
@@ -239,8 +239,9 @@ impl<'w> Round<'w> {
     /// The placement requests of an assignment.
     fn requests<'a>(&'a self, row: &'a Row, assignment: &Assignment) -> Requests<'a> {
         let (mut positions, mut requests) = (Vec::new(), Vec::new());
-        for (position, pod_set) in row.fact.pod_sets.iter().enumerate() {
-            let (Some(choice), Some(pod)) = (assignment.pod_sets.get(position), row.requests.get(position))
+        for (position, pod_set) in row.gang.pod_sets.iter().enumerate() {
+            let (Some(choice), Some(pod)) =
+                (assignment.pod_sets.get(position), row.gang.requests.get(position))
             else {
                 continue;
             };

@@ -1,19 +1,19 @@
-//! Takes in facts.
+//! Takes in facts: those about queues, quota and clusters here, those about workloads in [`super::workloads`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use fairlead_model::{ObjectKey, Resources, SpokeId, Uid};
+use fairlead_model::{ObjectKey, Resources, SpokeId};
 
-use super::rows::{ClassKey, Group, Held, Place, Row};
+use super::gangs::uses_class;
+use super::rows::Group;
 use super::{Changed, World};
 use crate::Fact;
 use crate::fact::{
     AdmissionCheck, Cluster, ClusterQueue, ClusterReport, Cohort, Flavor, LimitRange, LocalQueue, Namespace,
-    StopPolicy, Topology, Workload,
+    StopPolicy, Topology,
 };
-use crate::names::{CqIx, RowIx, at, next};
-use crate::requests::{PodRequests, Surroundings, pod_requests};
+use crate::names::CqIx;
 
 /// Stores a value under its key and says whether that changed anything.
 fn store<K: Ord, V: PartialEq>(map: &mut BTreeMap<K, V>, key: K, value: V) -> bool {
@@ -27,7 +27,7 @@ fn store<K: Ord, V: PartialEq>(map: &mut BTreeMap<K, V>, key: K, value: V) -> bo
 impl World {
     pub(super) fn take_in(&mut self, fact: Fact) -> Changed {
         match fact {
-            Fact::Workload(workload) => self.take_workload(workload),
+            Fact::Workload(workload) => self.take_workload(&workload),
             Fact::WorkloadGone(uid) => self.drop_workload(&uid),
             Fact::ClusterQueue(queue) => self.take_queue(queue),
             Fact::ClusterQueueGone(name) => self.drop_queue(&name),
@@ -92,22 +92,22 @@ impl World {
     fn take_range(&mut self, range: LimitRange) -> bool {
         let namespace = Arc::clone(&range.key.namespace);
         let changed = store(&mut self.limit_ranges, range.key.clone(), range);
-        self.recompute(changed, |workload| workload.key.namespace == namespace)
+        self.recompute(changed, |row| *row.fact.namespace() == namespace)
     }
 
     fn drop_range(&mut self, key: &ObjectKey) -> bool {
         let changed = self.limit_ranges.remove(key).is_some();
-        self.recompute(changed, |workload| workload.key.namespace == key.namespace)
+        self.recompute(changed, |row| *row.fact.namespace() == key.namespace)
     }
 
     fn take_class(&mut self, name: &Arc<str>, overhead: Resources) -> bool {
         let changed = store(&mut self.runtime_classes, Arc::clone(name), overhead);
-        self.recompute(changed, |workload| uses_class(workload, name))
+        self.recompute(changed, |row| uses_class(row, name))
     }
 
     fn drop_class(&mut self, name: &Arc<str>) -> bool {
         let changed = self.runtime_classes.remove(name).is_some();
-        self.recompute(changed, |workload| uses_class(workload, name))
+        self.recompute(changed, |row| uses_class(row, name))
     }
 
     /// Runs a change of a node's quota and, if it was one, has the trees above and below rebuilt and woken.
@@ -261,250 +261,4 @@ impl World {
         }
         changed.into()
     }
-
-    fn take_workload(&mut self, fact: Arc<Workload>) -> Changed {
-        let known = self.by_uid.get(&fact.uid).copied();
-        if known.and_then(|ix| self.row(ix)).is_some_and(|row| *row.fact == *fact && !row.assumed) {
-            return Changed::No;
-        }
-        let requests = self.requests_of(&fact);
-        self.intern_requests(&requests);
-        let class = self.class_of(&fact, &requests);
-        let local = ObjectKey::new(Arc::clone(&fact.key.namespace), Arc::clone(&fact.queue));
-        match known {
-            Some(ix) => self.update_row(ix, fact, requests, class),
-            None => self.insert_row(fact, requests, class, &local),
-        }
-        Changed::Yes
-    }
-
-    fn insert_row(
-        &mut self,
-        fact: Arc<Workload>,
-        requests: Arc<[PodRequests]>,
-        class: u32,
-        local: &ObjectKey,
-    ) {
-        let uid = fact.uid.clone();
-        let row = Row {
-            fact,
-            requests,
-            class,
-            place: Place::Finished,
-            sticky: false,
-            scan: None,
-            swept: None,
-            retried: (0, 0),
-            made_way: Vec::new(),
-            held: None,
-            assumed: false,
-        };
-        let ix = self.vacant.pop().unwrap_or_else(|| {
-            self.rows.push(None);
-            next(self.rows.len().saturating_sub(1))
-        });
-        if let Some(slot) = self.rows.get_mut(at(ix)) {
-            *slot = Some(row);
-        }
-        self.by_uid.insert(uid, ix);
-        self.by_local.entry(local.clone()).or_default().insert(ix);
-        self.settle_row(ix, false);
-    }
-
-    fn update_row(&mut self, ix: RowIx, fact: Arc<Workload>, requests: Arc<[PodRequests]>, class: u32) {
-        let Some(row) = self.row(ix) else { return };
-        let old = Arc::clone(&row.fact);
-        let place = row.place;
-        let stays_parked = matches!(place, Place::Parked(_)) && same_attempt(&old, &fact);
-        let reclaims = old.reclaimable != fact.reclaimable;
-        let wakes = old.active && !fact.active;
-        self.unqueue(ix);
-        let held = self.release(ix);
-        let local =
-            |fact: &Workload| ObjectKey::new(Arc::clone(&fact.key.namespace), Arc::clone(&fact.queue));
-        if local(&old) != local(&fact) {
-            if let Some(rows) = self.by_local.get_mut(&local(&old)) {
-                rows.remove(&ix);
-            }
-            self.by_local.entry(local(&fact)).or_default().insert(ix);
-        }
-        if let Some(row) = self.row_mut(ix) {
-            if row.class != class {
-                row.scan = None;
-            }
-            row.fact = fact;
-            row.requests = requests;
-            row.class = class;
-        }
-        self.settle_row(ix, stays_parked);
-        if let (Place::Heap(queue) | Place::Parked(queue), true) = (place, wakes) {
-            self.wake(queue);
-        }
-        if let Some(held) = held {
-            self.wake_if_less(ix, &held);
-            if reclaims {
-                self.wake(held.queue);
-            }
-        }
-    }
-
-    /// Whether a workload's LocalQueue exists and is not stopped.
-    fn has_open_local(&self, ix: RowIx) -> bool {
-        let Some(row) = self.row(ix) else { return false };
-        let key = ObjectKey::new(Arc::clone(&row.fact.key.namespace), Arc::clone(&row.fact.queue));
-        self.locals.get(&key).is_some_and(|local| local.stop == StopPolicy::None)
-    }
-
-    /// Wakes the tree of a queue if a workload holds less there, or less room on its spoke, than it did.
-    fn wake_if_less(&mut self, ix: RowIx, before: &Held) {
-        let now = self.row(ix).and_then(|row| row.held.as_deref());
-        let as_much = now.is_some_and(|now| now.queue == before.queue && now.usage == before.usage);
-        let as_placed = now.is_some_and(|now| now.reservation.spoke == before.reservation.spoke);
-        if !as_much && (self.settings.wake_on_drain || self.has_open_local(ix)) {
-            self.waking.insert(before.queue);
-        }
-        if !as_much && !before.evicted {
-            self.count_outside(before.queue);
-        }
-        if !as_placed && before.reservation.spoke.is_some() {
-            self.wake_federated();
-        }
-    }
-
-    /// Puts a row whose fact is new where it belongs.
-    fn settle_row(&mut self, ix: RowIx, parked: bool) {
-        let Some(row) = self.row(ix) else { return };
-        let fact = Arc::clone(&row.fact);
-        if fact.finished {
-            self.put(ix, Place::Finished);
-        } else if let Some(reservation) = &fact.reservation {
-            self.hold(ix, reservation.clone());
-        } else {
-            self.enqueue(ix, parked);
-        }
-        self.settle_entry(ix);
-    }
-
-    fn drop_workload(&mut self, uid: &Uid) -> Changed {
-        let Some(ix) = self.by_uid.remove(uid) else { return Changed::No };
-        self.unqueue(ix);
-        if let Some(held) = self.release(ix) {
-            self.wake_if_less(ix, &held);
-        }
-        if let Some(row) = self.rows.get_mut(at(ix)).and_then(Option::take) {
-            let local = ObjectKey::new(Arc::clone(&row.fact.key.namespace), Arc::clone(&row.fact.queue));
-            if let Some(rows) = self.by_local.get_mut(&local) {
-                rows.remove(&ix);
-            }
-            if let Place::Heap(queue) | Place::Parked(queue) = row.place {
-                self.wake(queue);
-            }
-        }
-        self.vacant.push(ix);
-        self.sweep_classes();
-        Changed::Yes
-    }
-
-    /// Per pod set, what one pod comes to.
-    fn requests_of(&self, fact: &Workload) -> Arc<[PodRequests]> {
-        let from = ObjectKey::new(Arc::clone(&fact.key.namespace), "");
-        let ranges: Vec<_> = self
-            .limit_ranges
-            .range(from..)
-            .take_while(|(key, _)| key.namespace == fact.key.namespace)
-            .map(|(_, range)| range)
-            .collect();
-        let compute = |pod_set: &crate::fact::PodSet| {
-            let class = pod_set.template.runtime_class.as_ref();
-            let overhead = class.and_then(|class| self.runtime_classes.get(class));
-            let around = Surroundings { limit_ranges: &ranges, overhead };
-            pod_requests(&pod_set.template, around, &self.settings.requests)
-        };
-        fact.pod_sets.iter().map(compute).collect()
-    }
-
-    /// Gives every requested resource an ordinal, so that rounds need not look names up.
-    fn intern_requests(&mut self, requests: &[PodRequests]) {
-        for (name, _) in requests.iter().flat_map(|pod| pod.charged.iter()) {
-            self.names.resources.intern(name);
-        }
-        self.names.resources.intern(&Arc::from("pods"));
-    }
-
-    fn class_of(&mut self, fact: &Workload, requests: &[PodRequests]) -> u32 {
-        let charged = requests
-            .iter()
-            .map(|pod| pod.charged.iter().map(|(name, amount)| (Arc::clone(name), amount)).collect())
-            .collect();
-        let key = ClassKey {
-            priority: fact.priority,
-            pod_sets: Arc::clone(&fact.pod_sets),
-            charged,
-            reclaimed: fact.reclaimable.clone(),
-            excluded: fact.excluded.iter().map(|exclusion| exclusion.spoke.clone()).collect(),
-            gated: fact.preemption_gated,
-        };
-        let fresh = self.next_class;
-        let class = *self.classes.entry(key).or_insert(fresh);
-        if class == fresh {
-            self.next_class = fresh.wrapping_add(1);
-        }
-        class
-    }
-
-    /// Forgets classes that no workload has any more, once they are many.
-    fn sweep_classes(&mut self) {
-        if self.classes.len() > self.by_uid.len().saturating_mul(2).saturating_add(1024) {
-            let used: std::collections::BTreeSet<u32> =
-                self.rows.iter().flatten().map(|row| row.class).collect();
-            self.classes.retain(|_, class| used.contains(class));
-        }
-    }
-
-    /// Recomputes the requests of pending workloads that a change concerns.
-    fn recompute(&mut self, changed: bool, concerns: impl Fn(&Workload) -> bool) -> bool {
-        if !changed {
-            return false;
-        }
-        let pending = |row: &&Row| !matches!(row.place, Place::Held(_) | Place::Finished);
-        let facts: Vec<Arc<Workload>> =
-            self.rows.iter().flatten().filter(pending).map(|row| Arc::clone(&row.fact)).collect();
-        for fact in facts.into_iter().filter(|fact| concerns(fact)) {
-            let Some(ix) = self.by_uid.get(&fact.uid).copied() else { continue };
-            let requests = self.requests_of(&fact);
-            if self.row(ix).is_some_and(|row| row.requests == requests) {
-                continue;
-            }
-            self.intern_requests(&requests);
-            let class = self.class_of(&fact, &requests);
-            self.unqueue(ix);
-            if let Some(row) = self.row_mut(ix) {
-                row.requests = requests;
-                row.class = class;
-                row.scan = None;
-            }
-            self.enqueue(ix, false);
-        }
-        true
-    }
-}
-
-fn uses_class(workload: &Workload, class: &Arc<str>) -> bool {
-    workload.pod_sets.iter().any(|pod_set| pod_set.template.runtime_class.as_ref() == Some(class))
-}
-
-/// Whether a parked workload need not be looked at again after this update.
-fn same_attempt(old: &Workload, new: &Workload) -> bool {
-    old.pod_sets == new.pod_sets
-        && old.queue == new.queue
-        && old.priority == new.priority
-        && old.active == new.active
-        && old.hold == new.hold
-        && old.reclaimable == new.reclaimable
-        && old.evicted == new.evicted
-        && old.requeue_blocked == new.requeue_blocked
-        && old.preemption_gated == new.preemption_gated
-        && old.excluded == new.excluded
-        && old.checks == new.checks
-        && old.reservation == new.reservation
 }

@@ -85,7 +85,7 @@ impl World {
         let mut left: Vec<Shape> = report.free.to_vec();
         for row in cluster.rows.iter().filter_map(|ix| self.row(*ix)) {
             let Some(held) = row.held.as_deref() else { continue };
-            let bound = held.reservation.placement.as_ref().and_then(|id| report.bound.get(id));
+            let bound = held.placement.as_ref().and_then(|id| report.bound.get(id));
             self.deduct(&mut left, row, held, bound);
         }
         left
@@ -97,10 +97,10 @@ impl World {
         let reported = bound.is_some();
         let mut bound = bound.cloned().unwrap_or_default();
         let counts_pods = bound.contains("pods");
-        for assignment in &held.reservation.pod_sets {
-            let position = row.fact.pod_sets.iter().position(|pod_set| pod_set.name == assignment.name);
-            let Some((pod_set, requests)) =
-                position.and_then(|position| row.fact.pod_sets.get(position).zip(row.requests.get(position)))
+        for assignment in &*held.charge.pod_sets {
+            let position = row.gang.pod_sets.iter().position(|pod_set| pod_set.name == assignment.name);
+            let Some((pod_set, requests)) = position
+                .and_then(|position| row.gang.pod_sets.get(position).zip(row.gang.requests.get(position)))
             else {
                 continue;
             };

@@ -40,17 +40,27 @@ impl World {
         let reservation = Reservation {
             cluster_queue: Arc::clone(&admission.cluster_queue),
             at: earlier.unwrap_or(plan.at),
-            pod_sets: admission.pod_sets.clone(),
+            pod_sets: Arc::clone(&admission.pod_sets),
             spoke: admission.spoke.clone(),
             placement: None,
             admitted: !admission.checks_pending,
         };
-        self.hold(ix, reservation);
+        self.hold(ix, &reservation);
         if let Some(row) = self.row_mut(ix) {
             row.assumed = true;
         }
         if earlier.is_none() {
+            self.keep_grant(ix, admission);
             self.charge_entry(ix, admission);
+        }
+    }
+
+    /// Keeps what an admission gave for those like it.
+    fn keep_grant(&mut self, ix: RowIx, admission: &Admission) {
+        let Some(row) = self.rows.get(ix) else { return };
+        // What others have too came from those that are kept.
+        if Arc::strong_count(&admission.demand) == 1 {
+            self.grants.keep(&self.names, row, admission);
         }
     }
 
@@ -65,23 +75,23 @@ impl World {
             let tree = self.forest.place(queue).map(|(tree, _)| tree);
             let state = *states.entry(tree).or_insert_with(|| self.state_of(queue));
             let Some(row) = self.row_mut(ix) else { continue };
-            row.made_way.retain(|earlier| earlier.state.outside == state.outside);
-            row.made_way.push(MadeWay { preemptor: way.preemptor.clone(), purpose: way.purpose, state });
+            row.remember(|past| {
+                past.made_way.retain(|earlier| earlier.state.outside == state.outside);
+                past.made_way.push(MadeWay { preemptor: way.preemptor.clone(), purpose: way.purpose, state });
+            });
         }
     }
 
     fn mark_evicted(&mut self, plan: &Plan, eviction: &Preempted) {
         let Some(ix) = self.by_uid.get(&eviction.uid).copied() else { return };
-        let Some(row) = self.rows.get_mut(at(ix)).and_then(Option::as_mut) else { return };
+        let Some(row) = self.rows.get_mut(ix) else { return };
         let Some(mut held) = row.held.take() else { return };
         let queue = self.queues.get_mut(at(held.queue));
         // Its place among those that hold quota changes with it.
         if let Some(queue) = queue {
             queue.held.remove(ix, row, &held);
             held.evicted = true;
-            let mut fact = (*row.fact).clone();
-            fact.evicted = Some(Eviction { cause: EvictionCause::Preempted, at: plan.at });
-            row.fact = fact.into();
+            row.fact.evict(Eviction { cause: EvictionCause::Preempted, at: plan.at });
             queue.held.insert(ix, row, &held);
         }
         row.held = Some(held);
@@ -100,13 +110,15 @@ impl World {
         self.unqueue(ix);
         if let Some(row) = self.row_mut(ix) {
             row.sticky = requeue.sticky;
-            row.scan.clone_from(&requeue.scan);
-            if requeue.swept {
-                row.swept = Some(version);
-            } else {
-                let before = if row.retried.0 == version { row.retried.1 } else { 0 };
-                row.retried = (version, before.saturating_add(1));
-            }
+            row.remember(|past| {
+                past.scan.clone_from(&requeue.scan);
+                if requeue.swept {
+                    past.swept = Some(version);
+                } else {
+                    let before = if past.retried.0 == version { past.retried.1 } else { 0 };
+                    past.retried = (version, before.saturating_add(1));
+                }
+            });
         }
         if requeue.class_failed && !requeue.immediate {
             self.put(ix, Place::Parked(queue));

@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, btree_set};
 
 use fairlead_model::{Millis, Uid};
 
-use super::rows::{Held, Row, order_time};
+use super::rows::{Held, Row};
 use crate::names::{FrIx, RowIx};
 
 /// A workload's place among those of its queue. The fields are the order.
@@ -28,13 +28,13 @@ pub(crate) struct Rank {
 
 impl Rank {
     fn of(ix: RowIx, row: &Row, held: &Held) -> Self {
-        let holds = held.usage.iter().filter(|(_, amount)| *amount > 0);
+        let holds = held.charge.usage.iter().filter(|(_, amount)| *amount > 0);
         Self {
             priority: row.fact.priority,
             reserved: Reverse(held.at),
             uid: row.fact.uid.clone(),
             row: ix,
-            on_spoke: held.reservation.spoke.is_some(),
+            on_spoke: held.spoke.is_some(),
             holds: holds.map(|(fr, _)| *fr).collect(),
         }
     }
@@ -75,7 +75,7 @@ pub(crate) struct Holders {
 impl Holders {
     /// Adds a workload with what it holds.
     pub(super) fn insert(&mut self, ix: RowIx, row: &Row, held: &Held) {
-        let time = order_time(&row.fact);
+        let time = row.fact.order_time();
         self.latest = if self.len() == 0 { time } else { self.latest.max(time) };
         self.of_mut(held.evicted).insert(Rank::of(ix, row, held));
     }

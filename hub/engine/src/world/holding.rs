@@ -1,88 +1,103 @@
 //! Quota that workloads hold: charged once when it is reserved or assumed, released when a fact says that it is free.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use fairlead_model::SpokeId;
 
 use super::World;
-use super::rows::{Held, Place, Row};
-use crate::fact::Reservation;
+use super::rows::{Charge, Held, Place};
+use crate::fact::{PodSetAssignment, Reservation};
 use crate::names::{CqIx, FrIx, RowIx, at};
 
 impl World {
-    /// What a reservation is charged: the usage it states, scaled down to the pods that are still needed [T-9].
-    pub(super) fn charged(&mut self, row: &Row, reservation: &Reservation) -> Vec<(FrIx, i64)> {
+    /// What a reservation gives and is charged: the usage it states, scaled down to the pods that are still needed
+    /// [T-9].
+    fn charge_of(&mut self, ix: RowIx, pod_sets: &Arc<[PodSetAssignment]>) -> Arc<Charge> {
+        let gang = self.row(ix).filter(|row| row.fact.rare().reclaimable.is_empty()).map(|row| &row.gang);
+        // Admissions of one class come one after the other.
+        if let (Some(gang), Some((last_gang, last))) = (gang, &self.last_charge)
+            && Arc::ptr_eq(gang, last_gang)
+            && Arc::ptr_eq(pod_sets, &last.pod_sets)
+        {
+            return Arc::clone(last);
+        }
+        let gang = gang.map(Arc::clone);
+        let charge = self.new_charge(ix, pod_sets);
+        self.last_charge = gang.map(|gang| (gang, Arc::clone(&charge)));
+        charge
+    }
+
+    fn new_charge(&mut self, ix: RowIx, pod_sets: &Arc<[PodSetAssignment]>) -> Arc<Charge> {
         let mut total: BTreeMap<FrIx, i64> = BTreeMap::new();
-        for assignment in &reservation.pod_sets {
-            let (counted, stated) = (row.charged_count(assignment), assignment.count);
+        for assignment in &**pod_sets {
+            let counted = self.row(ix).map_or(0, |row| row.charged_count(assignment));
             for (resource, amount) in assignment.usage.iter() {
                 let Some(flavor) = assignment.flavors.get(resource) else { continue };
                 let flavor = self.names.flavors.intern(flavor);
                 let resource = self.names.resources.intern(resource);
                 let fr = self.names.fr(flavor, resource);
-                let amount = scaled(amount, counted, stated);
+                let amount = scaled(amount, counted, assignment.count);
                 let sum = total.entry(fr).or_insert(0);
                 *sum = sum.saturating_add(amount);
             }
         }
-        total.into_iter().collect()
+        self.charges.share(Charge { pod_sets: Arc::clone(pod_sets), usage: total.into_iter().collect() })
     }
 
     /// Charges a reservation to its queue. The row must hold nothing.
-    pub(super) fn hold(&mut self, ix: RowIx, reservation: Reservation) {
-        let Some(row) = self.row(ix).cloned() else { return };
+    pub(super) fn hold(&mut self, ix: RowIx, reservation: &Reservation) {
         let queue = self.queue_ix(&reservation.cluster_queue);
-        let usage = self.charged(&row, &reservation);
-        let evicted = row.fact.evicted.is_some() && row.fact.reservation.is_some();
-        let places = self.places_of(&row, &reservation.pod_sets);
-        let unready = !row.fact.pods_ready;
-        let held = Held { queue, at: reservation.at, usage, reservation, places, evicted, unready };
-        self.hold_places(&row, &held, true);
-        let waits = held.reservation.spoke.is_none() && !row.fact.checks.is_empty();
-        if waits || !row.fact.unhealthy_nodes.is_empty() {
+        let charge = self.charge_of(ix, &reservation.pod_sets);
+        let Some(row) = self.row(ix) else { return };
+        let rare = row.fact.rare();
+        let held = Held {
+            queue,
+            evicted: rare.evicted.is_some() && row.fact.reserved,
+            unready: !row.fact.pods_ready,
+            admitted: reservation.admitted,
+            at: reservation.at,
+            places: self.places_of(row, &charge.pod_sets).into(),
+            charge: Arc::clone(&charge),
+            spoke: reservation.spoke.clone(),
+            placement: reservation.placement.clone(),
+        };
+        let waits = held.spoke.is_none() && !rare.checks.is_empty();
+        if waits || !rare.unhealthy_nodes.is_empty() {
             self.unplaced.insert(ix);
         }
-        self.charge_all(queue, &held.usage, true);
-        let spoke = held.reservation.spoke.clone();
+        self.charge_all(queue, &charge.usage, true);
+        let (Some(row), Some(of)) = (self.rows.get_mut(ix), self.queues.get_mut(at(queue))) else { return };
         self.negative = self.negative.saturating_add(u32::from(held.is_negative()));
-        if let Some(queue) = self.queue_mut(queue) {
-            queue.held.insert(ix, &row, &held);
-            queue.unready = queue.unready.saturating_add(u32::from(unready));
-            queue.holdings = queue.holdings.wrapping_add(held.print(&row.fact.uid));
-            queue.generation = queue.generation.saturating_add(1);
-        }
-        if let Some(row) = self.row_mut(ix) {
-            row.place = Place::Held(queue);
-            row.sticky = false;
-            row.scan = None;
-            row.held = Some(Box::new(held));
-        }
-        self.note_on_cluster(spoke.as_ref(), ix, true);
+        of.held.insert(ix, row, &held);
+        of.unready = of.unready.saturating_add(u32::from(held.unready));
+        of.holdings = of.holdings.wrapping_add(held.print(&row.fact.uid));
+        of.generation = of.generation.saturating_add(1);
+        row.place = Place::Held(queue);
+        row.sticky = false;
+        row.forget_rounds();
+        row.held = Some(Box::new(held));
+        self.hold_places(ix, true);
+        self.note_on_cluster(reservation.spoke.as_ref(), ix, true);
     }
 
     /// Takes back what a row holds. Whoever calls it wakes the tree that got quota back, unless it is held again at
     /// once.
     pub(super) fn release(&mut self, ix: RowIx) -> Option<Box<Held>> {
-        let row = self.row_mut(ix)?;
+        self.hold_places(ix, false);
+        let row = self.rows.get_mut(ix)?;
         let held = row.held.take()?;
-        let print = held.print(&row.fact.uid);
         row.assumed = false;
-        if !held.places.is_empty() {
-            let row = row.clone();
-            self.hold_places(&row, &held, false);
-        }
         self.negative = self.negative.saturating_sub(u32::from(held.is_negative()));
-        if let (Some(row), Some(queue)) =
-            (self.rows.get(at(ix)).and_then(Option::as_ref), self.queues.get_mut(at(held.queue)))
-        {
+        if let Some(queue) = self.queues.get_mut(at(held.queue)) {
             queue.held.remove(ix, row, &held);
             queue.unready = queue.unready.saturating_sub(u32::from(held.unready));
-            queue.holdings = queue.holdings.wrapping_sub(print);
+            queue.holdings = queue.holdings.wrapping_sub(held.print(&row.fact.uid));
             queue.generation = queue.generation.saturating_add(1);
         }
         self.unplaced.remove(&ix);
-        self.charge_all(held.queue, &held.usage, false);
-        self.note_on_cluster(held.reservation.spoke.as_ref(), ix, false);
+        self.charge_all(held.queue, &held.charge.usage, false);
+        self.note_on_cluster(held.spoke.as_ref(), ix, false);
         Some(held)
     }
 

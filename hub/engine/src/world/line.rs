@@ -89,8 +89,8 @@ impl World {
         };
         let in_line = |row: &Row| InLine {
             uid: row.fact.uid.clone(),
-            key: row.fact.key.clone(),
-            local_queue: Arc::clone(&row.fact.queue),
+            key: row.fact.key(),
+            local_queue: Arc::clone(row.fact.queue()),
         };
         Some(order.into_iter().filter_map(|ix| self.row(ix)).map(in_line).collect())
     }
@@ -165,7 +165,7 @@ impl World {
 fn by_local_queue(rows: &[&Row]) -> BTreeMap<ObjectKey, usize> {
     let mut counts = BTreeMap::new();
     for row in rows {
-        let local = ObjectKey::new(Arc::clone(&row.fact.key.namespace), Arc::clone(&row.fact.queue));
+        let local = (*row.fact.local).clone();
         let count: &mut usize = counts.entry(local).or_default();
         *count = count.saturating_add(1);
     }
@@ -176,7 +176,7 @@ fn by_local_queue(rows: &[&Row]) -> BTreeMap<ObjectKey, usize> {
 fn requested<'r>(rows: impl Iterator<Item = &'r Row>) -> BTreeMap<ResourceName, i64> {
     let mut sums: BTreeMap<ResourceName, i64> = BTreeMap::new();
     for row in rows {
-        for (pod_set, requests) in row.fact.pod_sets.iter().zip(row.requests.iter()) {
+        for (pod_set, requests) in row.gang.pod_sets.iter().zip(&row.gang.requests) {
             let count = i64::from(row.needed(pod_set));
             for (resource, amount) in requests.charged.iter() {
                 let sum = sums.entry(Arc::clone(resource)).or_insert(0);

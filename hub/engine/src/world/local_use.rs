@@ -101,10 +101,6 @@ impl LocalUse {
     }
 }
 
-fn local_of(row: &Row) -> ObjectKey {
-    ObjectKey::new(Arc::clone(&row.fact.key.namespace), Arc::clone(&row.fact.queue))
-}
-
 impl World {
     /// Samples the use of every LocalQueue whose interval has elapsed [P-9], as of the latest time that is known.
     pub fn sample(&mut self) {
@@ -129,8 +125,8 @@ impl World {
     fn local_holds(&self, key: &ObjectKey) -> Amounts {
         let mut holds = Amounts::new();
         for row in self.by_local.get(key).into_iter().flatten().filter_map(|ix| self.row(*ix)) {
-            let Some(held) = row.held.as_deref().filter(|held| held.reservation.admitted) else { continue };
-            for (fr, amount) in &held.usage {
+            let Some(held) = row.held.as_deref().filter(|held| held.admitted) else { continue };
+            for (fr, amount) in &held.charge.usage {
                 let resource = self.names.resources.name(self.names.pair(*fr).1);
                 add(&mut holds, &resource, billionths(&resource, *amount));
             }
@@ -141,7 +137,7 @@ impl World {
     /// Charges the entry penalty of an admission; one that is admitted at once is folded in at once.
     pub(super) fn charge_entry(&mut self, ix: RowIx, admission: &Admission) {
         let Some(sharing) = self.settings.admission_fair_sharing.clone() else { return };
-        let Some(key) = self.row(ix).map(local_of) else { return };
+        let Some(key) = self.row(ix).map(|row| Arc::clone(&row.fact.local)) else { return };
         let fresh = one().saturating_sub(decay(sharing.sampling_ms, sharing.half_life_ms));
         let mut total = Amounts::new();
         for (resource, amount) in admission.pod_sets.iter().flat_map(|pod_set| pod_set.usage.iter()) {
@@ -153,7 +149,7 @@ impl World {
         let now = self.now;
         let entry = self
             .local_use
-            .entry(key.clone())
+            .entry((*key).clone())
             .or_insert_with(|| LocalUse { updated: now, ..LocalUse::default() });
         entry.penalties.insert(admission.uid.clone(), total);
         if !admission.checks_pending {
@@ -180,12 +176,12 @@ impl World {
             return;
         }
         let Some(row) = self.row(ix) else { return };
-        let (key, uid) = (local_of(row), row.fact.uid.clone());
-        let admitted = row.held.as_deref().is_some_and(|held| held.reservation.admitted);
+        let (key, uid) = (Arc::clone(&row.fact.local), row.fact.uid.clone());
+        let admitted = row.held.as_deref().is_some_and(|held| held.admitted);
         if admitted {
             self.fold_entry(&key, &uid);
         } else if !matches!(row.place, Place::Held(_))
-            && let Some(entry) = self.local_use.get_mut(&key)
+            && let Some(entry) = self.local_use.get_mut(&*key)
         {
             entry.penalties.remove(&uid);
         }
@@ -194,9 +190,9 @@ impl World {
     /// A row's LocalQueue use by its weight; nothing where it does not order the queue.
     pub(crate) fn use_of(&self, row: &Row) -> Option<Use> {
         let sharing = self.settings.admission_fair_sharing.as_ref()?;
-        let key = local_of(row);
-        let weight = self.locals.get(&key).map_or(1_000_000_000, |local| i128::from(local.weight.0));
-        let used = self.local_use.get(&key).map_or(0, |known| known.weighted(sharing));
+        let key = &*row.fact.local;
+        let weight = self.locals.get(key).map_or(1_000_000_000, |local| i128::from(local.weight.0));
+        let used = self.local_use.get(key).map_or(0, |known| known.weighted(sharing));
         Some(Use(if weight <= 0 { i128::MAX } else { used.saturating_mul(1_000_000_000) / weight }))
     }
 }

@@ -13,7 +13,7 @@ use crate::names::{CqIx, RowIx};
 impl World {
     /// Whether a workload must still wait for its backoff or its queue's restart.
     fn backing_off(row: &Row, now: Millis) -> bool {
-        row.fact.requeue_blocked || row.fact.requeue_at.is_some_and(|due| due > now)
+        row.fact.requeue_blocked || row.fact.rare().requeue_at.is_some_and(|due| due > now)
     }
 
     /// Puts a pending workload where it belongs. `parked` asks to leave it parked if it need not be looked at again.
@@ -42,7 +42,7 @@ impl World {
         let Some(row) = self.row_mut(ix) else { return };
         row.place = place;
         let order = row.order();
-        let due = row.fact.requeue_at.filter(|due| *due > now);
+        let due = row.fact.rare().requeue_at.filter(|due| *due > now);
         match place {
             Place::Heap(queue) => {
                 if let Some(queue) = self.queue_mut(queue) {
@@ -65,7 +65,7 @@ impl World {
     /// Takes a row out of the heap or the parked ones.
     pub(super) fn unqueue(&mut self, ix: RowIx) {
         let Some(row) = self.row(ix) else { return };
-        let (order, place, due) = (row.order(), row.place, row.fact.requeue_at);
+        let (order, place, due) = (row.order(), row.place, row.fact.rare().requeue_at);
         self.untold.remove(&ix);
         if let Some(due) = due {
             self.backoffs.remove(&(due, ix));
@@ -134,15 +134,26 @@ impl World {
     fn flush_queue(&mut self, ix: CqIx) {
         let Some(queue) = self.queue_mut(ix) else { return };
         queue.failed_classes.clear();
-        let parked: Vec<RowIx> = queue.parked.iter().map(|(_, row)| *row).collect();
-        for row_ix in parked {
-            let stays = self.row(row_ix).is_none_or(|row| {
-                Self::backing_off(row, self.now) || !self.namespace_matches(ix, &row.fact.key.namespace)
-            });
-            if !stays {
-                self.unqueue(row_ix);
-                self.put(row_ix, Place::Heap(ix));
+        let parked = std::mem::take(&mut queue.parked);
+        if parked.is_empty() {
+            return;
+        }
+        let stays = |row: RowIx| {
+            self.row(row).is_none_or(|row| {
+                Self::backing_off(row, self.now) || !self.namespace_matches(ix, row.fact.namespace())
+            })
+        };
+        let (stay, mut go): (BTreeSet<_>, BTreeSet<_>) = parked.into_iter().partition(|(_, row)| stays(*row));
+        for (_, row_ix) in &go {
+            let Some(row) = self.rows.get_mut(*row_ix) else { continue };
+            row.place = Place::Heap(ix);
+            if let Some(due) = row.fact.rare().requeue_at {
+                self.backoffs.remove(&(due, *row_ix));
             }
+        }
+        if let Some(queue) = self.queue_mut(ix) {
+            queue.parked = stay;
+            join(&mut queue.heap, &mut go);
         }
     }
 
@@ -176,14 +187,37 @@ impl World {
         if row.fact.as_ref().is_none_or(|fact| fact.strategy == QueueingStrategy::StrictFifo) {
             return;
         }
-        let same = |ix: &RowIx| self.row(*ix).is_some_and(|row| row.class == class);
-        let members: Vec<RowIx> = row.heap.iter().map(|(_, ix)| *ix).filter(same).collect();
+        let same = |ix: RowIx| self.row(ix).is_some_and(|row| row.class == class);
+        let members: Vec<RowIx> = row.heap.iter().map(|(_, ix)| *ix).filter(|ix| same(*ix)).collect();
+        let few = members.len().saturating_mul(4) < row.heap.len();
         if let Some(row) = self.queue_mut(queue) {
             row.failed_classes.insert(class);
         }
-        for ix in members {
-            self.unqueue(ix);
-            self.put(ix, Place::Parked(queue));
+        if few {
+            for ix in members {
+                self.unqueue(ix);
+                self.put(ix, Place::Parked(queue));
+            }
+        } else {
+            self.park_class(queue, class);
+        }
+    }
+
+    /// Parks the workloads of a class that makes up much of a heap, all at once.
+    fn park_class(&mut self, queue: CqIx, class: u32) {
+        let Some(row) = self.queue_mut(queue) else { return };
+        let heap = std::mem::take(&mut row.heap);
+        let same = |ix: RowIx| self.row(ix).is_some_and(|row| row.class == class);
+        let (mut members, others): (BTreeSet<_>, BTreeSet<_>) =
+            heap.into_iter().partition(|(_, ix)| same(*ix));
+        for (_, ix) in &members {
+            if let Some(row) = self.rows.get_mut(*ix) {
+                row.place = Place::Parked(queue);
+            }
+        }
+        if let Some(row) = self.queue_mut(queue) {
+            row.heap = others;
+            join(&mut row.parked, &mut members);
         }
     }
 
@@ -208,5 +242,14 @@ impl World {
         for key in keys {
             self.requeue_local(&key);
         }
+    }
+}
+
+/// Moves everything from one set to another: one by one where little goes to much, for merging goes through both.
+fn join<T: Ord>(to: &mut BTreeSet<T>, from: &mut BTreeSet<T>) {
+    if from.len().saturating_mul(8) < to.len() {
+        to.extend(std::mem::take(from));
+    } else {
+        to.append(from);
     }
 }

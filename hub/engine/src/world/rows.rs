@@ -4,13 +4,11 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use fairlead_model::{Millis, Reason, SpokeId, Uid};
+use fairlead_model::{Millis, PlacementId, Reason, Resources, SpokeId, Uid};
 
 use super::holders::Holders;
-use crate::fact::{
-    ClusterQueue, EvictionCause, PodSet, PodSetAssignment, QueueingStrategy, Reservation, TopologyAssignment,
-    Workload,
-};
+use super::stated::Stated;
+use crate::fact::{ClusterQueue, PodSet, PodSetAssignment, QueueingStrategy, TopologyAssignment};
 use crate::memory::Scan;
 use crate::names::{CqIx, FlavorIx, FrIx, ResIx, RowIx};
 use crate::requests::PodRequests;
@@ -28,16 +26,14 @@ pub(crate) struct OrderKey {
     pub(crate) uid: Uid,
 }
 
-/// Queue-order timestamp.
-pub(crate) fn order_time(workload: &Workload) -> Millis {
-    match workload.evicted {
-        Some(eviction)
-            if matches!(eviction.cause, EvictionCause::AdmissionCheck | EvictionCause::PodsReadyTimeout) =>
-        {
-            eviction.at
-        }
-        Some(_) | None => workload.created,
-    }
+/// The pods of a workload; one for all workloads whose pod sets and requests are equal.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Gang {
+    pub(crate) pod_sets: Arc<[PodSet]>,
+    /// Per pod set what one pod comes to, which depends on the namespace's LimitRanges too.
+    pub(crate) requests: Box<[PodRequests]>,
+    /// The charged part of it with resources as ordinals, in the order of their names.
+    pub(crate) charged: Box<[Box<[(ResIx, i64)]>]>,
 }
 
 /// What makes workloads equivalent to admission: one of a class that cannot be admitted speaks for all.
@@ -46,7 +42,7 @@ pub(crate) struct ClassKey {
     pub(crate) priority: i64,
     pub(crate) pod_sets: Arc<[PodSet]>,
     /// Charged amounts per pod, which depend on the namespace's LimitRanges too.
-    pub(crate) charged: Vec<Vec<(Arc<str>, i64)>>,
+    pub(crate) charged: Vec<Resources>,
     pub(crate) reclaimed: Vec<(Arc<str>, u32)>,
     pub(crate) excluded: BTreeSet<SpokeId>,
     pub(crate) gated: bool,
@@ -67,20 +63,32 @@ pub(crate) enum Place {
     Finished,
 }
 
+/// What a reservation gives and what is charged for it; one for all workloads for which both are equal.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Charge {
+    pub(crate) pod_sets: Arc<[PodSetAssignment]>,
+    /// Charged amounts, one entry per flavor-resource.
+    pub(crate) usage: Box<[(FrIx, i64)]>,
+}
+
+/// Topology domains that a pod set holds: its position, the flavor, pods per domain.
+pub(crate) type HeldPlace = (usize, Arc<str>, TopologyAssignment);
+
 /// Quota that a workload holds, as it is counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Held {
     pub(crate) queue: CqIx,
-    pub(crate) at: Millis,
-    /// Charged amounts, one entry per flavor-resource.
-    pub(crate) usage: Vec<(FrIx, i64)>,
-    pub(crate) reservation: Reservation,
-    /// Topology domains: pod set position, flavor, pods per domain.
-    pub(crate) places: Vec<(usize, Arc<str>, TopologyAssignment)>,
     /// It was told to go, and still holds its quota.
     pub(crate) evicted: bool,
     /// Its pods are not ready.
     pub(crate) unready: bool,
+    pub(crate) admitted: bool,
+    pub(crate) at: Millis,
+    pub(crate) charge: Arc<Charge>,
+    /// The spoke it is promised to, and the promise.
+    pub(crate) spoke: Option<SpokeId>,
+    pub(crate) placement: Option<PlacementId>,
+    pub(crate) places: Box<[HeldPlace]>,
 }
 
 /// An eviction that a workload has been through.
@@ -100,15 +108,9 @@ pub(crate) struct TreeState {
     pub(crate) holdings: u64,
 }
 
-/// A workload.
-#[derive(Clone, Debug)]
-pub(crate) struct Row {
-    pub(crate) fact: Arc<Workload>,
-    /// Per pod set.
-    pub(crate) requests: Arc<[PodRequests]>,
-    pub(crate) class: u32,
-    pub(crate) place: Place,
-    pub(crate) sticky: bool,
+/// What earlier rounds found out about a workload.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Past {
     pub(crate) scan: Option<Scan>,
     /// The state of the world in which its scan last came to an end.
     pub(crate) swept: Option<u64>,
@@ -116,12 +118,60 @@ pub(crate) struct Row {
     pub(crate) retried: (u64, u32),
     /// For whom it was evicted, and the state of its tree then; forgotten when something outside changes.
     pub(crate) made_way: Vec<MadeWay>,
-    pub(crate) held: Option<Box<Held>>,
+}
+
+/// Nothing was found out yet.
+static NO_PAST: Past = Past { scan: None, swept: None, retried: (0, 0), made_way: Vec::new() };
+
+/// A workload. There may be millions, so what is shared or rare stands apart.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    pub(crate) fact: Stated,
+    pub(crate) gang: Arc<Gang>,
+    pub(crate) class: u32,
+    pub(crate) place: Place,
+    pub(crate) sticky: bool,
     /// What it holds is assumed by a plan and not yet stated by a fact.
     pub(crate) assumed: bool,
+    pub(crate) held: Option<Box<Held>>,
+    past: Option<Box<Past>>,
 }
 
 impl Row {
+    /// A row that stands nowhere yet.
+    pub(super) const fn new(fact: Stated, gang: Arc<Gang>, class: u32) -> Self {
+        let place = Place::Finished;
+        Self { fact, gang, class, place, sticky: false, assumed: false, held: None, past: None }
+    }
+
+    /// What earlier rounds found out.
+    pub(crate) fn past(&self) -> &Past {
+        self.past.as_deref().unwrap_or(&NO_PAST)
+    }
+
+    /// Changes what is remembered of earlier rounds.
+    pub(super) fn remember(&mut self, change: impl FnOnce(&mut Past)) {
+        let mut past = self.past.take().unwrap_or_default();
+        change(&mut past);
+        self.past = (*past != NO_PAST).then_some(past);
+    }
+
+    /// Forgets where its scan stopped.
+    pub(super) fn forget_scan(&mut self) {
+        if let Some(past) = &mut self.past {
+            past.scan = None;
+        }
+    }
+
+    /// Forgets everything but for whom it was evicted: it holds quota now.
+    pub(super) fn forget_rounds(&mut self) {
+        if self.past.is_some() {
+            self.remember(|past| {
+                *past = Past { made_way: std::mem::take(&mut past.made_way), ..Past::default() }
+            });
+        }
+    }
+
     /// The queue that it is pending in or holds quota of.
     pub(crate) const fn queue(&self) -> Option<CqIx> {
         match self.place {
@@ -135,20 +185,20 @@ impl Row {
         OrderKey {
             not_sticky: !self.sticky,
             priority: Reverse(self.fact.priority),
-            time: order_time(&self.fact),
+            time: self.fact.order_time(),
             uid: self.fact.uid.clone(),
         }
     }
 
     /// Pods of a pod set that are still needed [T-9].
     pub(crate) fn needed(&self, pod_set: &PodSet) -> u32 {
-        let reclaimed = self.fact.reclaimable.iter().find(|(name, _)| *name == pod_set.name);
+        let reclaimed = self.fact.rare().reclaimable.iter().find(|(name, _)| *name == pod_set.name);
         pod_set.count.saturating_sub(reclaimed.map_or(0, |(_, count)| *count))
     }
 
     /// Pods that an assignment is charged for: the admitted ones, but never more than are still needed [T-9].
     pub(crate) fn charged_count(&self, assignment: &PodSetAssignment) -> u32 {
-        let pod_set = self.fact.pod_sets.iter().find(|pod_set| pod_set.name == assignment.name);
+        let pod_set = self.gang.pod_sets.iter().find(|pod_set| pod_set.name == assignment.name);
         pod_set.map_or(assignment.count, |pod_set| assignment.count.min(self.needed(pod_set)))
     }
 }
@@ -164,6 +214,8 @@ pub(crate) struct Group {
 #[derive(Clone, Debug)]
 pub(crate) struct Queue {
     pub(crate) name: Arc<str>,
+    /// The sentence that tells of an admission.
+    pub(crate) admits: Arc<str>,
     /// None while only its name is known.
     pub(crate) fact: Option<Arc<ClusterQueue>>,
     pub(crate) groups: Vec<Group>,
@@ -200,18 +252,19 @@ pub(crate) fn print(text: &str, amounts: impl Iterator<Item = (FrIx, i64)>) -> u
 impl Held {
     /// Whether it holds a negative amount of something.
     pub(crate) fn is_negative(&self) -> bool {
-        self.usage.iter().any(|(_, amount)| *amount < 0)
+        self.charge.usage.iter().any(|(_, amount)| *amount < 0)
     }
 
     /// A number that stands for who holds what here.
     pub(crate) fn print(&self, uid: &Uid) -> u64 {
-        print(uid.as_str(), self.usage.iter().copied())
+        print(uid.as_str(), self.charge.usage.iter().copied())
     }
 }
 
 impl Queue {
     pub(crate) fn named(name: Arc<str>) -> Self {
         Self {
+            admits: Arc::from(format!("admitted by ClusterQueue {name}")),
             name,
             fact: None,
             groups: Vec::new(),

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use fairlead_fit::topology::{FlavorSpec, Held as HeldPlace, Node as PlacingNode};
+use fairlead_fit::topology::{FlavorSpec, Held, Node as PlacingNode};
 use fairlead_model::ObjectKey;
 
 use super::World;
-use super::rows::{Held, Row};
+use super::rows::{HeldPlace, Row};
 use crate::fact::{Node, PodSetAssignment, RunningPod, TopologyAssignment};
 use crate::names::{CqIx, RowIx};
 
@@ -75,27 +75,23 @@ impl World {
     }
 
     /// The topology domains that a workload holds.
-    pub(crate) fn places_held(&self, ix: RowIx) -> Vec<HeldPlace<'_>> {
+    pub(crate) fn places_held(&self, ix: RowIx) -> Vec<Held<'_>> {
         let Some(row) = self.row(ix) else { return Vec::new() };
         let Some(held) = row.held.as_deref() else { return Vec::new() };
         let places = held.places.iter().filter_map(|(position, flavor, assignment)| {
-            let per_pod = &row.requests.get(*position)?.effective;
-            Some(HeldPlace { flavor, assignment, per_pod })
+            let per_pod = &row.gang.requests.get(*position)?.effective;
+            Some(Held { flavor, assignment, per_pod })
         });
         places.collect()
     }
 
     /// What a reservation holds in topologies: pod set position, flavor, domains. Pods that are no longer needed free
     /// their nodes; which ones they were is not known, so the last domains are taken to be free first.
-    pub(super) fn places_of(
-        &self,
-        row: &Row,
-        pod_sets: &[PodSetAssignment],
-    ) -> Vec<(usize, Arc<str>, TopologyAssignment)> {
+    pub(super) fn places_of(&self, row: &Row, pod_sets: &[PodSetAssignment]) -> Vec<HeldPlace> {
         let mut places = Vec::new();
         for assignment in pod_sets {
             let Some(topology) = &assignment.topology else { continue };
-            let position = row.fact.pod_sets.iter().position(|pod_set| pod_set.name == assignment.name);
+            let position = row.gang.pod_sets.iter().position(|pod_set| pod_set.name == assignment.name);
             let with_topology =
                 |name: &&Arc<str>| self.flavors.get(*name).is_some_and(|flavor| flavor.topology.is_some());
             let flavor =
@@ -115,10 +111,13 @@ impl World {
         flavors.find(|name| self.flavors.get(*name).is_some_and(|flavor| flavor.topology.is_some()))
     }
 
-    /// Takes or gives back what a reservation holds in topologies.
-    pub(super) fn hold_places(&mut self, row: &Row, held: &Held, take: bool) {
+    /// Takes or gives back what a row holds in topologies.
+    pub(super) fn hold_places(&mut self, ix: RowIx, take: bool) {
+        let Some((row, held)) = self.rows.get(ix).and_then(|row| Some((row, row.held.as_deref()?))) else {
+            return;
+        };
         for (position, flavor, assignment) in &held.places {
-            let Some(pod) = row.requests.get(*position) else { continue };
+            let Some(pod) = row.gang.requests.get(*position) else { continue };
             if take {
                 self.placing.hold(flavor, assignment, &pod.effective);
             } else {

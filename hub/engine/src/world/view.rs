@@ -38,7 +38,7 @@ impl World {
             } else {
                 set.iter().map(|(_, ix)| *ix).collect()
             };
-            rows.into_iter().filter_map(|ix| self.row(ix)).map(|row| row.fact.key.clone()).collect()
+            rows.into_iter().filter_map(|ix| self.row(ix)).map(|row| row.fact.key()).collect()
         };
         let mut pending = BTreeMap::new();
         for (_, queue) in self.queues_by_name() {

@@ -67,27 +67,7 @@ pub(crate) fn workload(name: &str, queue: &str, (count, cpu): (u32, i64)) -> Wor
     let template = PodTemplate { containers: vec![container], ..PodTemplate::default() };
     let main =
         PodSet { name: "main".into(), count, min_count: None, template: Arc::new(template), topology: None };
-    Workload {
-        uid: Uid::from(name),
-        key: ObjectKey::new(NAMESPACE, name),
-        queue: queue.into(),
-        priority: 0,
-        created: Millis(0),
-        pod_sets: Arc::from([main]),
-        active: true,
-        finished: false,
-        hold: None,
-        reservation: None,
-        evicted: None,
-        requeue_blocked: false,
-        requeue_at: None,
-        checks: Vec::new(),
-        reclaimable: Vec::new(),
-        preemption_gated: false,
-        unhealthy_nodes: Vec::new(),
-        excluded: Vec::new(),
-        pods_ready: false,
-    }
+    Workload::new(Uid::from(name), ObjectKey::new(NAMESPACE, name), queue.into(), Millis(0), [main])
 }
 
 /// The same with another template.
@@ -115,7 +95,7 @@ pub(crate) fn holding(workload: Workload, queue: &str, (flavor, cpu): (&str, i64
     let reservation = Reservation {
         cluster_queue: queue.into(),
         at: Millis(1),
-        pod_sets: vec![assignment],
+        pod_sets: Arc::from([assignment]),
         spoke: None,
         placement: None,
         admitted: true,
@@ -151,7 +131,7 @@ impl Hub {
         Self::with(Settings::default(), flavors, queues)
     }
 
-    /// The same with other settings.
+    /// The same with settings.
     pub(crate) fn with(settings: Settings, flavors: &[Flavor], queues: &[ClusterQueue]) -> Self {
         let mut hub = Self { world: World::new(settings), policy: Policy::default() };
         hub.tell(Fact::Namespace(Namespace { name: NAMESPACE.into(), labels: Labels::new() }));

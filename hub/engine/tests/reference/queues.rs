@@ -451,7 +451,7 @@ fn takes_from(facts: &Facts, queue: &ClusterQueue, namespace: &str) -> bool {
 /// [T-9] What a reservation is charged: never for more pods than are still needed.
 fn holding(workload: &Workload, reservation: &Reservation, evicted: bool) -> Holding {
     let mut usage = Amounts::new();
-    for assignment in &reservation.pod_sets {
+    for assignment in &*reservation.pod_sets {
         let pod_set = workload.pod_sets.iter().find(|it| it.name == assignment.name);
         let needed = pod_set.map_or(assignment.count, |it| needed(workload, it)).min(assignment.count);
         for (resource, amount) in assignment.usage.iter() {

@@ -55,25 +55,5 @@ pub(crate) fn workload(name: &str, queue: &str, (priority, created): (i64, i64),
         Container { requests: [(Arc::from("cpu"), cpu)].into_iter().collect(), ..Container::default() };
     let template = Arc::new(PodTemplate { containers: vec![container], ..PodTemplate::default() });
     let pod_set = PodSet { name: "main".into(), count: 1, min_count: None, template, topology: None };
-    Workload {
-        uid: name.into(),
-        key: key(name),
-        queue: queue.into(),
-        priority,
-        created: Millis(created),
-        pod_sets: Arc::from([pod_set]),
-        active: true,
-        finished: false,
-        hold: None,
-        reservation: None,
-        evicted: None,
-        requeue_blocked: false,
-        requeue_at: None,
-        checks: Vec::new(),
-        reclaimable: Vec::new(),
-        preemption_gated: false,
-        unhealthy_nodes: Vec::new(),
-        excluded: Vec::new(),
-        pods_ready: false,
-    }
+    Workload { priority, ..Workload::new(name.into(), key(name), queue.into(), Millis(created), [pod_set]) }
 }

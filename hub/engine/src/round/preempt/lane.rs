@@ -7,7 +7,6 @@ use super::Ask;
 use crate::fact::VictimPolicy;
 use crate::names::CqIx;
 use crate::world::holders::{Holders, Rank};
-use crate::world::rows::order_time;
 
 /// The candidates of a queue in the order of [P-2]: those on their way out, which cost nothing more, and the others.
 /// Nothing is looked at before it is asked for.
@@ -78,7 +77,7 @@ impl<'w> Lane<'w> {
 
 /// Whether any holder can be newer than the preemptor, which only matters at equal priority.
 fn may_be_equal(ask: &Ask<'_, '_>, holders: &Holders) -> bool {
-    order_time(&ask.row.fact) < holders.latest()
+    ask.row.fact.order_time() < holders.latest()
 }
 
 /// The same policy where no workload of equal priority is newer.
