@@ -83,12 +83,11 @@ impl<'w> Assigner<'_, 'w> {
         let Some(pods) = names.find("pods").filter(|pods| self.queue.group_of(*pods).is_some()) else {
             return requests;
         };
-        match requests.iter_mut().find(|(ix, _)| *ix == pods) {
-            Some((_, amount)) => *amount = i64::from(count),
-            None => {
-                let place = requests.partition_point(|(ix, _)| names.text(*ix) < "pods");
-                requests.insert(place, (pods, i64::from(count)));
-            }
+        if let Some((_, amount)) = requests.iter_mut().find(|(ix, _)| *ix == pods) {
+            *amount = i64::from(count);
+        } else {
+            let place = requests.partition_point(|(ix, _)| names.text(*ix) < "pods");
+            requests.insert(place, (pods, i64::from(count)));
         }
         requests
     }
@@ -108,14 +107,13 @@ impl<'w> Assigner<'_, 'w> {
             unit.pod_sets.push(position);
             let requests = assignment.pod_sets.get(position).map(|choice| &choice.requests);
             for (resource, amount) in requests.into_iter().flatten() {
-                match unit.requests.iter_mut().find(|(ix, _)| ix == resource) {
-                    Some((_, sum)) => *sum = sum.saturating_add(*amount),
-                    None => {
-                        let name = names.text(*resource);
-                        let place = unit.requests.partition_point(|(ix, _)| names.text(*ix) < name);
-                        unit.requests.insert(place, (*resource, *amount));
-                    }
+                if let Some((_, sum)) = unit.requests.iter_mut().find(|(ix, _)| ix == resource) {
+                    *sum = sum.saturating_add(*amount);
+                    continue;
                 }
+                let name = names.text(*resource);
+                let place = unit.requests.partition_point(|(ix, _)| names.text(*ix) < name);
+                unit.requests.insert(place, (*resource, *amount));
             }
         }
         units.into_iter().map(|(_, unit)| unit).collect()

@@ -112,12 +112,7 @@ impl World {
             row.sticky = requeue.sticky;
             row.remember(|past| {
                 past.scan.clone_from(&requeue.scan);
-                if requeue.swept {
-                    past.swept = Some(version);
-                } else {
-                    let before = if past.retried.0 == version { past.retried.1 } else { 0 };
-                    past.retried = (version, before.saturating_add(1));
-                }
+                past.note(version, requeue.swept);
             });
         }
         if requeue.class_failed && !requeue.immediate {

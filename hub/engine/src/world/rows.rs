@@ -120,6 +120,18 @@ pub(crate) struct Past {
     pub(crate) made_way: Vec<MadeWay>,
 }
 
+impl Past {
+    /// Notes that a scan came to its end in a state of the world, or that it goes straight on.
+    pub(super) fn note(&mut self, version: u64, swept: bool) {
+        if swept {
+            self.swept = Some(version);
+            return;
+        }
+        let before = if self.retried.0 == version { self.retried.1 } else { 0 };
+        self.retried = (version, before.saturating_add(1));
+    }
+}
+
 /// Nothing was found out yet.
 static NO_PAST: Past = Past { scan: None, swept: None, retried: (0, 0), made_way: Vec::new() };
 
