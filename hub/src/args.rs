@@ -24,6 +24,8 @@ pub(crate) enum Command {
     Run(Box<RunArgs>),
     /// Say what keeps the hub from running on this cluster, a running Kueue above all; exit code 1 when something does.
     Preflight(Preflight),
+    /// Decide again what `--replay-dir` has recorded, and say whether the same comes out.
+    Replay(Replay),
     /// Print the version.
     Version,
 }
@@ -97,9 +99,28 @@ pub(crate) struct RunArgs {
     #[arg(long, env = "FAIRLEAD_IDENTITY", value_name = "NAME", default_value_t = default_identity())]
     pub(crate) identity: String,
 
+    /// Folder in which decisions are recorded, for `fairlead-hub replay`. Without it nothing is recorded.
+    #[arg(long, env = "FAIRLEAD_REPLAY_DIR", value_name = "FOLDER")]
+    pub(crate) replay_dir: Option<PathBuf>,
+
+    /// How many bytes the records may take; the oldest go first.
+    #[arg(long, env = "FAIRLEAD_REPLAY_BYTES", value_name = "BYTES", default_value_t = 256 << 20)]
+    pub(crate) replay_bytes: u64,
+
     /// How log lines look: text or json.
     #[arg(long, env = "FAIRLEAD_LOG_FORMAT", value_name = "FORMAT", default_value_t = Format::Text)]
     pub(crate) log_format: Format,
+}
+
+/// What to decide again.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Replay {
+    /// A record, or a folder of records.
+    pub(crate) path: PathBuf,
+
+    /// Show only the decision of this number, in full.
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) decision: Option<u64>,
 }
 
 /// Where spokes dial.

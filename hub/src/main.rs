@@ -11,14 +11,16 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::Parser as _;
+use fairlead_controller::shell;
 
-use crate::args::{Args, Command};
+use crate::args::{Args, Command, Replay};
 
 #[tokio::main]
 async fn main() -> ExitCode {
     match Args::parse().command {
         Command::Version => version(),
         Command::Preflight(settings) => preflight::run(&settings).await,
+        Command::Replay(what) => replay(&what),
         Command::Run(args) => match run::run(*args).await {
             Ok(()) => ExitCode::SUCCESS,
             Err(why) => {
@@ -26,6 +28,17 @@ async fn main() -> ExitCode {
                 ExitCode::FAILURE
             }
         },
+    }
+}
+
+fn replay(what: &Replay) -> ExitCode {
+    match shell::replay(&what.path, what.decision, &mut std::io::stdout().lock()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(why) => {
+            let _told = writeln!(std::io::stderr(), "fairlead-hub: {why}");
+            ExitCode::FAILURE
+        }
     }
 }
 

@@ -25,7 +25,7 @@ use fairlead_session::{HubConfig, Versions};
 use kube::Client;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
-use tracing::info;
+use tracing::{info, warn};
 
 use crate::args::RunArgs;
 use crate::keeper::Keeper;
@@ -38,6 +38,8 @@ const LEASE: &str = "fairlead-hub";
 const TRUST_DOMAIN: &str = "fairlead.dev";
 /// How long tasks may take to end.
 const GRACE: Duration = Duration::from_secs(15);
+/// Of how many files the records of decisions are.
+const PIECES: u64 = 8;
 /// Readiness conditions besides the lists.
 const LEADERSHIP: &str = "leadership";
 const GATEWAY: &str = "the gateway";
@@ -141,14 +143,28 @@ impl Hub {
         spokes: Arc<SpokeTable>,
         metrics: Arc<Metrics>,
     ) -> Asker<Brain> {
-        let config = self.settings.brain(self.leadership.clone());
+        let mut config = self.settings.brain(self.leadership.clone());
         let (asker, questions) = shell::questions();
         let store = Arc::new(KubeStore::new(self.client.clone(), self.tenure.clone()));
+        let records = self.records();
+        config.record = records.as_ref().map(|_| self.settings.args.replay_bytes / PIECES);
         let pump = Pump::new(Brain::new(config), inbox, store, spokes, self.readiness.clone());
-        let pump = pump.answering(questions).measured_by(metrics);
+        let pump = pump.answering(questions).measured_by(metrics).recording(records);
         let draining = supervisor.draining();
         supervisor.spawn("brain", async move { Ok(pump.run(draining).await?) });
         asker
+    }
+
+    /// Where decisions are recorded. A folder that cannot be used is no reason not to decide.
+    fn records(&self) -> Option<shell::Records> {
+        let folder = self.settings.args.replay_dir.as_deref()?;
+        match shell::Ring::open(folder, self.settings.args.replay_bytes) {
+            Ok(ring) => Some(shell::Records::start(ring)),
+            Err(why) => {
+                warn!("decisions are not recorded: {}: {why}", folder.display());
+                None
+            }
+        }
     }
 
     async fn start_gateway(

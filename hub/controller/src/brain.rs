@@ -51,6 +51,7 @@ pub mod settings;
 mod spoke;
 mod sync;
 mod tally;
+mod tape;
 mod transitions;
 mod upkeep;
 mod wakes;
@@ -82,6 +83,7 @@ use queues::Sums;
 use runs::Runs;
 use settings::Lifecycle;
 use spoke::Spoke;
+use tape::Tape;
 use wakes::Wakes;
 
 /// The shortest time to the next look for the engine's sake, in milliseconds.
@@ -104,6 +106,8 @@ pub struct BrainConfig {
     pub tombstone_ms: i64,
     /// How workloads live: readiness, retention.
     pub lifecycle: Lifecycle,
+    /// Decisions are recorded in pieces of about this many bytes; none records nothing.
+    pub record: Option<u64>,
 }
 
 impl BrainConfig {
@@ -117,6 +121,7 @@ impl BrainConfig {
             retain_finished_ms: 3_600_000,
             tombstone_ms: 300_000,
             lifecycle: Lifecycle::default(),
+            record: None,
         }
     }
 }
@@ -179,6 +184,13 @@ pub enum Effect {
     },
     /// Something happened that is counted or timed.
     Measure(Measurement),
+    /// Write down more of the record of decisions.
+    Record {
+        /// A record begins here; what came before stands for itself.
+        begins: bool,
+        /// The bytes.
+        bytes: Vec<u8>,
+    },
     /// Something that an operator should see: log it.
     Warn(String),
     /// The hub must not go on: end the process.
@@ -200,6 +212,7 @@ pub struct Brain {
     catalog: Catalog,
     mirror: Mirror,
     world: World,
+    tape: Option<Tape>,
     undecided: bool,
     dirty: BTreeSet<RunId>,
     sums: Sums,
@@ -215,6 +228,7 @@ impl Brain {
         let rules = config.lifecycle.pods_ready.as_ref();
         config.settings.block_admission = rules.is_some_and(|rules| rules.block_admission);
         let world = World::new(config.settings.clone());
+        let tape = config.record.map(Tape::new);
         Self {
             config,
             now: Now::default(),
@@ -228,6 +242,7 @@ impl Brain {
             catalog: Catalog::default(),
             mirror: Mirror::default(),
             world,
+            tape,
             undecided: false,
             dirty: BTreeSet::new(),
             sums: Sums::default(),

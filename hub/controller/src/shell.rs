@@ -3,7 +3,8 @@
 //! ```text
 //! watches ──┐                       ┌── lanes ── KubeStore ── API server
 //! gateway ──┼─ inbox ─ pump(brain) ─┤
-//! outcomes ─┘                       └── Spokes (gateway)
+//! outcomes ─┘                       ├── Spokes (gateway)
+//!                                   └── Records (files, where decisions are recorded)
 //! ```
 //!
 //! Nothing here decides anything. Whoever fills the [`Inbox`] waits when it is full; nothing is dropped.
@@ -17,6 +18,8 @@ mod migration;
 mod preflight;
 mod pump;
 mod questions;
+mod replay;
+mod ring;
 mod store;
 mod watches;
 
@@ -28,6 +31,8 @@ pub use migration::{MigrationError, Obstacle, migrate, obstacles};
 pub use preflight::{PreflightError, preflight};
 pub use pump::{Core, Pump, PumpError};
 pub use questions::{Asker, Questions, Stopping, questions};
+pub use replay::{ReplayError, replay};
+pub use ring::{Records, Ring, records};
 pub use store::KubeStore;
 pub use watches::{readiness_name, watch};
 

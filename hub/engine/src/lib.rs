@@ -28,6 +28,7 @@ mod names;
 pub mod plan;
 pub mod policy;
 mod quota;
+pub mod record;
 mod requests;
 mod round;
 mod world;

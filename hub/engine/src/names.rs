@@ -48,6 +48,11 @@ impl Names {
         ix
     }
 
+    /// All names in the order of their ordinals.
+    pub(crate) fn all(&self) -> &[Arc<str>] {
+        &self.list
+    }
+
     /// The ordinal of a name, if it has one.
     pub(crate) fn find(&self, name: &str) -> Option<u32> {
         self.index.get(name).copied()
@@ -91,6 +96,11 @@ impl Interned {
     /// How many (flavor, resource) pairs have an ordinal.
     pub(crate) const fn fr_count(&self) -> usize {
         self.frs.len()
+    }
+
+    /// All pairs in the order of their ordinals.
+    pub(crate) fn pairs(&self) -> &[(FlavorIx, ResIx)] {
+        &self.frs
     }
 
     /// The pair of an ordinal.

@@ -15,6 +15,7 @@ use crate::round::grant::Grants;
 use crate::{Fact, Settings};
 
 mod absorb;
+pub(crate) mod checkpoint;
 pub(crate) mod clusters;
 mod commit;
 mod gangs;

@@ -106,6 +106,21 @@ impl Topologies {
         }
     }
 
+    /// All nodes, by name.
+    pub fn nodes(&self) -> impl Iterator<Item = &Arc<Node>> {
+        self.nodes.values()
+    }
+
+    /// The pods of [`Self::set_pod`] with the node of each and its requests, without the pod itself.
+    pub fn pods(&self) -> impl Iterator<Item = (&ObjectKey, &Arc<str>, Resources)> {
+        let own = |requests: &Resources| {
+            let mut own = requests.clone();
+            own.set("pods", requests.get("pods").saturating_sub(1));
+            own
+        };
+        self.pods.iter().map(move |(key, (node, requests))| (key, node, own(requests)))
+    }
+
     /// A bound pod that has not ended and that no topology assignment accounts for; `requests` without `pods`.
     ///
     /// Says whether anything is different now.

@@ -8,6 +8,7 @@ use fairlead_model::{RunId, Verdict};
 
 use super::events::Said;
 use super::run::{Grant, Held, Preempted, Run};
+use super::tape::Tape;
 use super::{Brain, Effect};
 use crate::measure::Measurement;
 
@@ -23,7 +24,13 @@ impl Brain {
         let (mut admitted, mut skipped) = (false, BTreeMap::new());
         for _ in 0..CALLS {
             let snapshot = self.world.snapshot();
+            if let Some(tape) = &mut self.tape {
+                tape.before(&snapshot, &mut self.out);
+            }
             let plan = decide(&snapshot, &self.config.policy, self.now.wall, Budget::default());
+            if let Some(tape) = &mut self.tape {
+                tape.decided(&self.config.policy, Budget::default(), &plan);
+            }
             self.world.commit(&plan);
             for head in plan.heads.iter().filter(|head| head.outcome != Outcome::Admitted) {
                 let run = self.runs.by_workload.get(&head.uid).cloned();
@@ -48,6 +55,7 @@ impl Brain {
         }
         self.out.push(Effect::Measure(Measurement::Attempt { admitted, skipped }));
         self.shares_changed();
+        self.out.extend(self.tape.as_mut().and_then(Tape::take));
         self.tell_waiting();
     }
 

@@ -211,6 +211,9 @@ impl Brain {
 
     /// Tells the engine, and remembers whether it has to decide again.
     pub(crate) fn absorb(&mut self, fact: Fact) {
+        if let Some(tape) = &mut self.tape {
+            tape.fact(&fact, self.now.wall);
+        }
         if self.world.absorb(fact, self.now.wall) == fairlead_engine::Changed::Yes {
             self.undecided = true;
         }

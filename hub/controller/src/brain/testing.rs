@@ -205,7 +205,7 @@ impl Hub {
                     spoke.acknowledged(&ack);
                 }
             }
-            Effect::Measure(_) | Effect::Warn(_) | Effect::Fatal(_) => {}
+            Effect::Measure(_) | Effect::Record { .. } | Effect::Warn(_) | Effect::Fatal(_) => {}
         }
     }
 

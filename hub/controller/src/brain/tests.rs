@@ -10,6 +10,7 @@ mod many;
 mod preemption;
 mod queues;
 mod readiness;
+mod record;
 mod restart;
 mod rules;
 mod stress;

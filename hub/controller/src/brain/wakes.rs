@@ -49,9 +49,13 @@ impl Wakes {
 impl Brain {
     /// Lets the engine see the time, before it is told anything new: backoffs end by it.
     pub(crate) fn advance_engine(&mut self) {
-        if self.world.next_wake().is_some_and(|wall| wall <= self.now.wall)
-            && self.world.advance(self.now.wall) == fairlead_engine::Changed::Yes
-        {
+        if self.world.next_wake().is_none_or(|wall| wall > self.now.wall) {
+            return;
+        }
+        if let Some(tape) = &mut self.tape {
+            tape.advanced(self.now.wall);
+        }
+        if self.world.advance(self.now.wall) == fairlead_engine::Changed::Yes {
             self.undecided = true;
         }
     }

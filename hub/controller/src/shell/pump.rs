@@ -14,6 +14,7 @@ use super::crash::Crashes;
 use super::inbox::Inbox;
 use super::lanes::Lanes;
 use super::questions::Questions;
+use super::ring::Records;
 use super::watches::readiness_name;
 use crate::brain::{Brain, Effect, Input};
 use crate::measure::Measures;
@@ -60,6 +61,7 @@ pub struct Pump<C, S, G> {
     crashes: Crashes,
     questions: Questions<C>,
     measures: Option<Arc<dyn Measures>>,
+    records: Option<Records>,
 }
 
 impl<C: Core, S: Store, G: Spokes> Pump<C, S, G> {
@@ -72,9 +74,9 @@ impl<C: Core, S: Store, G: Spokes> Pump<C, S, G> {
         readiness: Readiness,
     ) -> Self {
         let (sender, inbox) = inbox;
-        let (questions, measures) = (Questions::nobodys(), None);
+        let (questions, measures, records) = (Questions::nobodys(), None, None);
         let (lanes, crashes) = (Lanes::new(store, sender), Crashes::new());
-        Self { core, inbox, lanes, spokes, readiness, crashes, questions, measures }
+        Self { core, inbox, lanes, spokes, readiness, crashes, questions, measures, records }
     }
 
     /// Answers these questions between turns.
@@ -89,6 +91,12 @@ impl<C: Core, S: Store, G: Spokes> Pump<C, S, G> {
     pub fn measured_by(mut self, measures: Arc<dyn Measures>) -> Self {
         self.measures = Some(measures);
         self
+    }
+
+    /// Writes records of decisions there.
+    #[must_use]
+    pub fn recording(self, records: Option<Records>) -> Self {
+        Self { records, ..self }
     }
 
     /// Runs until cancelled or until the brain gives up; then waits for the writes that are under way.
@@ -147,6 +155,11 @@ impl<C: Core, S: Store, G: Spokes> Pump<C, S, G> {
                 Effect::Measure(happened) => {
                     if let Some(measures) = &self.measures {
                         measures.record(&happened, took);
+                    }
+                }
+                Effect::Record { begins, bytes } => {
+                    if let Some(records) = &mut self.records {
+                        records.write(begins, bytes);
                     }
                 }
                 Effect::Warn(what) => warn!("{what}"),

@@ -9,7 +9,7 @@ use crate::names::{CqIx, RowIx, at};
 use crate::{Admission, Plan, Preempted};
 
 use super::World;
-use super::rows::{MadeWay, Place, TreeState};
+use super::rows::{MadeWay, Place, Row, TreeState};
 
 impl World {
     /// Takes over a plan. It must have been decided on the state that this world is in; decisions about workloads that
@@ -84,18 +84,24 @@ impl World {
 
     fn mark_evicted(&mut self, plan: &Plan, eviction: &Preempted) {
         let Some(ix) = self.by_uid.get(&eviction.uid).copied() else { return };
+        self.mark_held(ix, |row| {
+            row.fact.evict(Eviction { cause: EvictionCause::Preempted, at: plan.at });
+            row.assumed = true;
+        });
+    }
+
+    /// Marks what a row holds as told to go, with a change of the row. Its place among those that hold quota changes with
+    /// it.
+    pub(super) fn mark_held(&mut self, ix: RowIx, change: impl FnOnce(&mut Row)) {
         let Some(row) = self.rows.get_mut(ix) else { return };
         let Some(mut held) = row.held.take() else { return };
-        let queue = self.queues.get_mut(at(held.queue));
-        // Its place among those that hold quota changes with it.
-        if let Some(queue) = queue {
+        if let Some(queue) = self.queues.get_mut(at(held.queue)) {
             queue.held.remove(ix, row, &held);
             held.evicted = true;
-            row.fact.evict(Eviction { cause: EvictionCause::Preempted, at: plan.at });
+            change(row);
             queue.held.insert(ix, row, &held);
         }
         row.held = Some(held);
-        row.assumed = true;
     }
 
     fn requeue(&mut self, requeue: &Requeue) {

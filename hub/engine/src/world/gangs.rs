@@ -62,6 +62,11 @@ impl World {
             excluded: rare.excluded.iter().map(|exclusion| exclusion.spoke.clone()).collect(),
             gated: stated.preemption_gated,
         };
+        self.class_named(key)
+    }
+
+    /// The number of a class, new if need be.
+    pub(super) fn class_named(&mut self, key: ClassKey) -> u32 {
         let fresh = self.next_class;
         let class = *self.classes.entry(key).or_insert(fresh);
         if class == fresh {

@@ -23,10 +23,10 @@ type Amounts = BTreeMap<ResourceName, i128>;
 /// What one LocalQueue has used.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LocalUse {
-    consumed: Amounts,
-    updated: Millis,
+    pub(super) consumed: Amounts,
+    pub(super) updated: Millis,
     /// Charged at reservation, folded in at admission, by workload.
-    penalties: BTreeMap<Uid, Amounts>,
+    pub(super) penalties: BTreeMap<Uid, Amounts>,
 }
 
 /// `2^(-time/half_life)` with [`POINT`] bits after the point; zero for a half-life of zero.

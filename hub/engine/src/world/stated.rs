@@ -6,7 +6,7 @@ use std::sync::Arc;
 use fairlead_model::{Millis, ObjectKey, Reason, Uid};
 
 use super::rows::{Held, Row};
-use crate::fact::{CheckState, Eviction, EvictionCause, Exclusion, Reservation, Workload};
+use crate::fact::{CheckState, Eviction, EvictionCause, Exclusion, PodSet, Reservation, Workload};
 use crate::names::CqIx;
 
 /// What most workloads have none of.
@@ -79,6 +79,32 @@ impl Stated {
             pods_ready: fact.pods_ready,
             reserved: fact.reservation.is_some(),
             rare: (rare != NOTHING).then(|| Box::new(rare)),
+        }
+    }
+
+    /// The fact again, with what the row keeps apart: pod sets, and the reservation where it states one.
+    pub(super) fn fact(&self, pod_sets: Arc<[PodSet]>, reservation: Option<Reservation>) -> Workload {
+        let rare = self.rare().clone();
+        Workload {
+            uid: self.uid.clone(),
+            key: self.key(),
+            queue: Arc::clone(self.queue()),
+            priority: self.priority,
+            created: self.created,
+            pod_sets,
+            active: self.active,
+            finished: self.finished,
+            hold: self.hold,
+            reservation: reservation.or(rare.unused),
+            evicted: rare.evicted,
+            requeue_blocked: self.requeue_blocked,
+            requeue_at: rare.requeue_at,
+            checks: rare.checks,
+            reclaimable: rare.reclaimable,
+            preemption_gated: self.preemption_gated,
+            unhealthy_nodes: rare.unhealthy_nodes,
+            excluded: rare.excluded,
+            pods_ready: self.pods_ready,
         }
     }
 

@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use fairlead_fit::topology::{FlavorSpec, Held, Node as PlacingNode};
-use fairlead_model::ObjectKey;
+use fairlead_model::{ObjectKey, Resources};
 
 use super::World;
 use super::rows::{HeldPlace, Row};
+use crate::Fact;
 use crate::fact::{Node, PodSetAssignment, RunningPod, TopologyAssignment};
 use crate::names::{CqIx, RowIx};
 
@@ -43,6 +44,18 @@ impl World {
             self.wake_placed();
         }
         known && !self.placing_flavors.is_empty()
+    }
+
+    /// The facts about nodes and about pods that no workload accounts for.
+    pub(super) fn node_facts(&self) -> Vec<Fact> {
+        let node = |node: &Arc<PlacingNode>| {
+            let PlacingNode { name, labels, taints, allocatable, usable } = (**node).clone();
+            Fact::Node(Node { name, labels, taints, allocatable, usable })
+        };
+        let pod = |(key, node, requests): (&ObjectKey, &Arc<str>, Resources)| {
+            Fact::Pod(RunningPod { key: key.clone(), node: Arc::clone(node), requests })
+        };
+        self.placing.nodes().map(node).chain(self.placing.pods().map(pod)).collect()
     }
 
     /// Wakes every queue with a flavor that has a topology.
