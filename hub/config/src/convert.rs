@@ -83,7 +83,11 @@ impl Configuration {
 
     /// How the engine decides.
     pub fn policy(&self) -> Policy {
-        Policy { fair_sharing: self.fair_sharing.as_ref().and_then(strategies), ..Policy::default() }
+        Policy {
+            fair_sharing: self.fair_sharing.as_ref().and_then(strategies),
+            fail_fast: self.gates.is_on(Gate::TasFailedNodeReplacementFailFast),
+            ..Policy::default()
+        }
     }
 
     /// Where metrics are served; none for nowhere.

@@ -42,6 +42,8 @@ pub enum Gate {
     MetricForWorkloadCreationLatency,
     /// Metrics of Cohorts.
     MetricsForCohorts,
+    /// A workload whose failed nodes cannot be replaced is evicted.
+    TasFailedNodeReplacementFailFast,
     /// Metrics of why workloads wait.
     UnadmittedWorkloadsObservability,
     /// The visibility API.
@@ -50,12 +52,13 @@ pub enum Gate {
 
 impl Gate {
     /// Every gate that has an effect.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::AdmissionFairSharing,
         Self::DisableWaitForPodsReady,
         Self::LocalQueueMetrics,
         Self::MetricForWorkloadCreationLatency,
         Self::MetricsForCohorts,
+        Self::TasFailedNodeReplacementFailFast,
         Self::UnadmittedWorkloadsObservability,
         Self::VisibilityOnDemand,
     ];
@@ -68,6 +71,7 @@ impl Gate {
             Self::LocalQueueMetrics => "LocalQueueMetrics",
             Self::MetricForWorkloadCreationLatency => "MetricForWorkloadCreationLatency",
             Self::MetricsForCohorts => "MetricsForCohorts",
+            Self::TasFailedNodeReplacementFailFast => "TASFailedNodeReplacementFailFast",
             Self::UnadmittedWorkloadsObservability => "UnadmittedWorkloadsObservability",
             Self::VisibilityOnDemand => "VisibilityOnDemand",
         }

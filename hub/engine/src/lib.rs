@@ -35,7 +35,7 @@ mod world;
 
 pub use check::{Finding, Rule, check};
 pub use fact::Fact;
-pub use plan::{Admission, Head, Outcome, Plan, Preempted};
+pub use plan::{Admission, Displaced, Head, Outcome, Plan, Preempted};
 pub use policy::{Budget, Policy, Settings};
 pub use world::{CellView, Changed, InLine, Line, NodeView, PendingQueue, QueueUsage, Snapshot, World};
 

@@ -96,6 +96,21 @@ pub struct Preempted {
     pub round: u32,
 }
 
+/// A workload that has to go because nodes of its have failed and there is no room for their pods elsewhere [TAS-7].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Displaced {
+    /// The workload.
+    pub uid: Uid,
+    /// Its namespace and name.
+    pub key: ObjectKey,
+    /// Its ClusterQueue.
+    pub cluster_queue: Arc<str>,
+    /// The nodes.
+    pub nodes: Vec<Arc<str>>,
+    /// The round, from 0.
+    pub round: u32,
+}
+
 /// What a decision cost, counted and not timed. It tells whether cost follows what is needed; it decides nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
@@ -123,6 +138,8 @@ pub struct Plan {
     pub admissions: Vec<Admission>,
     /// Workloads that have to go.
     pub evictions: Vec<Preempted>,
+    /// Workloads that have to go because their nodes have failed.
+    pub displaced: Vec<Displaced>,
     /// Every workload that was looked at, in the order it was handled; also those that are in no queue and whose
     /// reason has not been told yet.
     pub heads: Vec<Head>,
@@ -145,6 +162,8 @@ impl Plan {
             .extend(next.admissions.into_iter().map(|it| Admission { round: number(it.round), ..it }));
         self.evictions
             .extend(next.evictions.into_iter().map(|it| Preempted { round: number(it.round), ..it }));
+        self.displaced
+            .extend(next.displaced.into_iter().map(|it| Displaced { round: number(it.round), ..it }));
         self.heads.extend(next.heads.into_iter().map(|it| Head { round: number(it.round), ..it }));
         self.memory.requeues.extend(next.memory.requeues);
         self.memory.ways.extend(next.memory.ways);

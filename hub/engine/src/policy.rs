@@ -99,12 +99,20 @@ pub enum ShareRule {
 }
 
 /// What a decision depends on beside the facts.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
     /// Fair sharing with these strategies; none means classical order and preemption.
     pub fair_sharing: Option<Vec<FairStrategy>>,
     /// How shares compare.
     pub shares: ShareRule,
+    /// Whether a workload whose failed nodes cannot be replaced now is evicted [TAS-7]; else it is tried again.
+    pub fail_fast: bool,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self { fair_sharing: None, shares: ShareRule::default(), fail_fast: true }
+    }
 }
 
 /// What one call of [`decide`](crate::decide) may spend. Counted, not timed, so that a decision does not depend on

@@ -131,9 +131,8 @@ fn t9_reclaimed_pods_free_quota_and_nodes() {
     assert_eq!(usage["q"].by_flavor["nodes"]["cpu"].0, 4000);
 }
 
-#[test]
-fn tas7_pods_of_a_failed_node_are_put_elsewhere() {
-    let mut hub = placed();
+/// A placed job that is told that the node of its first pod has failed; the node's name.
+fn with_failed_node(hub: &mut Hub) -> Arc<str> {
     let job = required(workload("job", "q", (1, 1000)));
     hub.submit(job.clone());
     let plan = hub.round();
@@ -154,10 +153,48 @@ fn tas7_pods_of_a_failed_node_are_put_elsewhere() {
         unhealthy_nodes: vec![Arc::clone(&failed)],
         ..job
     });
+    failed
+}
+
+#[test]
+fn tas7_pods_of_a_failed_node_are_put_elsewhere() {
+    let mut hub = placed();
+    let failed = with_failed_node(&mut hub);
     let plan = hub.round();
     let moved = plan.admissions[0].pod_sets[0].topology.clone().unwrap();
     assert_eq!(moved.domains.len(), 1);
     assert_ne!(moved.domains[0].0[0], failed);
+    assert!(plan.displaced.is_empty());
+}
+
+/// The other node is full, too.
+fn without_spare(fail_fast: bool) -> (Hub, Arc<str>) {
+    let mut hub = placed();
+    hub.policy.fail_fast = fail_fast;
+    hub.submit(required(workload("beside", "q", (2, 1000))));
+    assert_eq!(admitted(&hub.round()).len(), 1);
+    let failed = with_failed_node(&mut hub);
+    (hub, failed)
+}
+
+#[test]
+fn tas7_without_room_elsewhere_the_workload_goes_at_once() {
+    let (mut hub, failed) = without_spare(true);
+    let plan = hub.round();
+    let gone: Vec<_> = plan.displaced.iter().map(|it| (&*it.key.name, it.nodes.as_slice())).collect();
+    assert_eq!(gone, [("job", &[failed][..])]);
+    assert!(plan.evictions.is_empty(), "nobody is preempted for it");
+    let plan = hub.round();
+    assert!(plan.displaced.is_empty() && plan.quiet, "it is told once");
+}
+
+#[test]
+fn tas7_without_fail_fast_the_workload_stays_and_is_placed_when_there_is_room() {
+    let (mut hub, failed) = without_spare(false);
+    assert!(hub.round().displaced.is_empty());
+    hub.tell(Fact::WorkloadGone("beside".into()));
+    let plan = hub.round();
+    assert_ne!(plan.admissions[0].pod_sets[0].topology.as_ref().unwrap().domains[0].0[0], failed);
 }
 
 #[test]

@@ -41,6 +41,7 @@ pub(crate) fn policy(config: &Value, rules: Rules) -> Policy {
     Policy {
         fair_sharing: fair.map(|_| strategies.into_iter().flatten().map(strategy).collect()),
         shares: if rules == Rules::Kueue { ShareRule::Float } else { ShareRule::Exact },
+        ..Policy::default()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use fairlead_engine::{Admission, Budget, Outcome, Plan, Preempted as Victim, decide};
+use fairlead_engine::{Admission, Budget, Displaced, Outcome, Plan, Preempted as Victim, decide};
 use fairlead_model::{RunId, Verdict};
 
 use super::events::Said;
@@ -35,7 +35,7 @@ impl Brain {
             for head in plan.heads.iter().filter(|head| head.outcome != Outcome::Admitted) {
                 let run = self.runs.by_workload.get(&head.uid).cloned();
                 if let Some(run) = run {
-                    self.with_run(&run, |_, run| run.was_looked_at(&head.verdict));
+                    self.with_run(&run, |_, run| run.verdict = Some(head.verdict.clone()));
                     self.dirty.insert(run);
                 }
             }
@@ -44,6 +44,9 @@ impl Brain {
             let quiet = plan.quiet && plan.admissions.is_empty();
             for victim in &plan.evictions {
                 self.preempt(victim);
+            }
+            for gone in &plan.displaced {
+                self.displace(gone);
             }
             for admission in plan.admissions {
                 self.admit(admission);
@@ -57,6 +60,16 @@ impl Brain {
         self.shares_changed();
         self.out.extend(self.tape.as_mut().and_then(Tape::take));
         self.tell_waiting();
+    }
+
+    /// A workload whose nodes have failed is marked, stopped, and gives its quota back when the stop is proven.
+    pub(crate) fn displace(&mut self, gone: &Displaced) {
+        let Some(id) = self.runs.by_workload.get(&gone.uid).cloned() else {
+            return;
+        };
+        let message = format!("There is no room for the pods of failed nodes: {}", gone.nodes.join(", "));
+        self.with_run(&id, |_, run| run.displaced = Some(message.into()));
+        self.dirty.insert(id);
     }
 
     /// A victim is marked, stopped, and gives its quota back when the stop is proven.

@@ -167,13 +167,7 @@ impl Brain {
     fn lost_nodes(&self, run: &Run, workload: &Workload) -> Option<Eviction> {
         let known = workload.status.unhealthy_nodes.len();
         let failed = known.saturating_add(self.newly_failed(run).len());
-        let why = if failed > 1 {
-            "More than one of its nodes failed"
-        } else if run.unplaceable && failed == 1 {
-            "A node failed, and there is no other room for its pods"
-        } else {
-            return None;
-        };
+        let why = if failed > 1 { "More than one of its nodes failed" } else { run.displaced.as_deref()? };
         Some(Eviction::new(EvictedReason::NodeFailures, "", why))
     }
 

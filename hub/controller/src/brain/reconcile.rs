@@ -43,7 +43,7 @@ impl Brain {
         if run.promised.is_none() && run.held.is_none() {
             // It has made room.
             run.preempted = None;
-            run.unplaceable = false;
+            run.displaced = None;
         }
         let Some(promised) = &run.promised else {
             return;

@@ -210,8 +210,8 @@ pub(crate) struct Run {
     pub(crate) excluded: Vec<Excluded>,
     /// It has to make room; until its stop is proven it holds its quota.
     pub(crate) preempted: Option<Preempted>,
-    /// There is no room for its pods on a node that failed.
-    pub(crate) unplaceable: bool,
+    /// Its nodes have failed and there is no room elsewhere, in words.
+    pub(crate) displaced: Option<Arc<str>>,
     /// Another run's copy of the same name has not stopped.
     pub(crate) busy: bool,
     /// Why it waits, as the engine said last.
@@ -253,7 +253,7 @@ impl Run {
             held: None,
             excluded: Vec::new(),
             preempted: None,
-            unplaceable: false,
+            displaced: None,
             busy: false,
             verdict: None,
             unshown_since: None,
@@ -267,12 +267,6 @@ impl Run {
             wake: None,
             told: None,
         }
-    }
-
-    /// The engine looked at it and gave it nothing: a workload that is placed already was to get other places.
-    pub(crate) fn was_looked_at(&mut self, verdict: &Verdict) {
-        self.unplaceable |= self.runs_at_home();
-        self.verdict = Some(verdict.clone());
     }
 
     /// Whether its Job is gone or going, so nothing of it may run.

@@ -11,16 +11,17 @@ use crate::policy::Factor;
 use crate::policy::{
     AdmissionFairSharing, FairStrategy, RequestRules, ShareRule, Transformation, TransformationStrategy,
 };
-use crate::{Admission, Budget, Head, Outcome, Plan, Policy, Preempted, Settings};
+use crate::{Admission, Budget, Displaced, Head, Outcome, Plan, Policy, Preempted, Settings};
 
 /// A number that stands for everything that a plan says, verdicts and memory included; what it cost to find out does
 /// not count. It is the same on every machine.
 pub fn plan_hash(plan: &Plan) -> u128 {
-    let Plan { at, admissions, evictions, heads, rounds, quiet, spent: _, memory } = plan;
+    let Plan { at, admissions, evictions, displaced, heads, rounds, quiet, spent: _, memory } = plan;
     let mut out = Writer::default();
     at.put(&mut out);
     admissions.put(&mut out);
     evictions.put(&mut out);
+    displaced.put(&mut out);
     heads.put(&mut out);
     rounds.put(&mut out);
     quiet.put(&mut out);
@@ -45,7 +46,7 @@ fields! {
     RequestRules { exclude_prefixes, transformations, ignore_undeclared }
     AdmissionFairSharing { half_life_ms, sampling_ms, resource_weights }
     Settings { requests, admission_fair_sharing, block_admission, wake_on_drain }
-    Policy { fair_sharing, shares }
+    Policy { fair_sharing, shares, fail_fast }
     Budget { rounds, heads, what_ifs }
     Scan { tried, generation, round }
 }
@@ -73,6 +74,7 @@ put_fields! {
         uid, key, cluster_queue, pod_sets, demand, spoke, checks_pending, round, verdict,
     }
     Preempted { uid, key, cluster_queue, cause, by, by_key, round }
+    Displaced { uid, key, cluster_queue, nodes, round }
     Head { uid, key, cluster_queue, root, round, entered, outcome, verdict }
     Requeue { uid, immediate, sticky, class_failed, scan, swept }
     Way { victim, preemptor, purpose }

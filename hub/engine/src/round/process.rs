@@ -17,7 +17,7 @@ use crate::Plan;
 use crate::fact::VictimPolicy;
 use crate::memory::{Requeue, Scan, Way};
 use crate::names::RowIx;
-use crate::plan::{Admission, Head, Outcome, Preempted};
+use crate::plan::{Admission, Displaced, Head, Outcome, Preempted};
 use crate::quota::plane::Changes;
 use crate::world::clusters::{flavor_constraints, flavors_of, with_pod};
 use crate::world::rows::{Queue, Row};
@@ -75,6 +75,9 @@ impl<'w> Progress<'_, 'w> {
                 Outcome::Admitted
             }
         };
+        if entry.second_pass && outcome == Outcome::NoFit {
+            self.displace(row, queue);
+        }
         self.conclude(&entry, (row, queue), outcome);
     }
 
@@ -278,6 +281,23 @@ impl<'w> Progress<'_, 'w> {
             checks_pending: self.round.checks_pending(queue, row),
             round: self.round.number,
             verdict: verdict.clone(),
+        });
+    }
+
+    /// Has a workload of the second pass go whose failed nodes cannot be replaced [TAS-7].
+    fn displace(&mut self, row: &Row, queue: &Queue) {
+        let nodes = &row.fact.rare().unhealthy_nodes;
+        let placed = row.held.as_deref().is_some_and(|held| !held.places.is_empty());
+        if !self.round.policy.fail_fast || nodes.is_empty() || !placed {
+            return;
+        }
+        self.acted = true;
+        self.plan.displaced.push(Displaced {
+            uid: row.fact.uid.clone(),
+            key: row.fact.key(),
+            cluster_queue: Arc::clone(&queue.name),
+            nodes: nodes.clone(),
+            round: self.round.number,
         });
     }
 

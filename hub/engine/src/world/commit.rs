@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use fairlead_model::{Millis, Uid};
+
 use crate::fact::{Eviction, EvictionCause, Reservation};
 use crate::memory::{Requeue, Way};
 use crate::names::{CqIx, RowIx, at};
-use crate::{Admission, Plan, Preempted};
+use crate::{Admission, Plan};
 
 use super::World;
 use super::rows::{MadeWay, Place, Row, TreeState};
@@ -21,9 +23,12 @@ impl World {
             self.assume(plan, admission);
         }
         for eviction in &plan.evictions {
-            self.mark_evicted(plan, eviction);
+            self.mark_evicted(&eviction.uid, EvictionCause::Preempted, plan.at);
         }
-        if !plan.admissions.is_empty() || !plan.evictions.is_empty() {
+        for displaced in &plan.displaced {
+            self.mark_evicted(&displaced.uid, EvictionCause::NodeFailures, plan.at);
+        }
+        if !(plan.admissions.is_empty() && plan.evictions.is_empty() && plan.displaced.is_empty()) {
             self.version = self.version.wrapping_add(1);
         }
         for requeue in &plan.memory.requeues {
@@ -82,10 +87,10 @@ impl World {
         }
     }
 
-    fn mark_evicted(&mut self, plan: &Plan, eviction: &Preempted) {
-        let Some(ix) = self.by_uid.get(&eviction.uid).copied() else { return };
+    fn mark_evicted(&mut self, uid: &Uid, cause: EvictionCause, at: Millis) {
+        let Some(ix) = self.by_uid.get(uid).copied() else { return };
         self.mark_held(ix, |row| {
-            row.fact.evict(Eviction { cause: EvictionCause::Preempted, at: plan.at });
+            row.fact.evict(Eviction { cause, at });
             row.assumed = true;
         });
     }

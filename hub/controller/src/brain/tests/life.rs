@@ -1,5 +1,7 @@
 //! Evictions, deactivation, stop policies, time limits and retention, in home queues and federated ones.
 
+use fairlead_engine::Displaced;
+use fairlead_model::ObjectKey;
 use serde_json::{Value, json};
 
 use crate::brain::settings::Lifecycle;
@@ -52,6 +54,26 @@ fn yes(reason: &str) -> (String, String) {
 
 fn no(reason: &str) -> (String, String) {
     ("False".into(), reason.into())
+}
+
+#[test]
+fn tas7_a_workload_of_failed_nodes_stops_and_is_queued_again() {
+    let mut hub = running(Lifecycle::default());
+    let gone = Displaced {
+        uid: hub.workload("train")["metadata"]["uid"].as_str().unwrap().into(),
+        key: ObjectKey::new("team", "train"),
+        cluster_queue: "cq".into(),
+        nodes: vec!["n1".into()],
+        round: 0,
+    };
+    hub.brain.displace(&gone);
+    hub.settle();
+    hub.advance(1);
+    assert_eq!(evicted(&hub), yes("NodeFailures"));
+    assert_eq!(hub.job("train")["spec"]["suspend"], true);
+    assert!(hub.is("train", "QuotaReserved"), "its pods are still there");
+    hub.job_status("train", json!({"active": 0}));
+    assert!(hub.is("train", "Admitted") && evicted(&hub).0 == "False", "there is room for a new start");
 }
 
 #[test]
