@@ -69,7 +69,7 @@ enum Command {
     Rules,
     /// List what Kueue's users rely on (docs/checklist.md), and whether each row is tested.
     Checklist,
-    /// Run a suite of benchmarks on release builds: engine, or e2e.
+    /// Run a suite of benchmarks on release builds: engine, e2e, or burst (the part of e2e that is about CPU).
     Bench {
         /// The suite.
         suite: String,

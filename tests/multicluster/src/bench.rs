@@ -7,5 +7,5 @@ mod e2e;
 mod load;
 mod row;
 
-pub use e2e::run as e2e;
+pub use e2e::{burst, run as e2e};
 pub use row::{Row, print_json, print_table};

@@ -57,6 +57,8 @@ pub struct FleetOptions {
     pub hub_nodes: Vec<NodeSpec>,
     /// Write audit logs on every cluster.
     pub audit: bool,
+    /// Let every API server be profiled.
+    pub profiling: bool,
     /// Further arguments of the hub.
     pub hub_args: Vec<String>,
     /// Where its folder is made; the system's folder for temporary files when absent.
@@ -242,6 +244,7 @@ fn rearm(spec: &mut ProcessSpec, env: &[(&str, &str)]) {
 fn rig_options(options: &FleetOptions) -> RigOptions {
     let cluster = |nodes: &[NodeSpec]| ClusterOptions {
         audit: options.audit,
+        profiling: options.profiling,
         nodes: nodes.to_vec(),
         ..ClusterOptions::default()
     };

@@ -1,8 +1,14 @@
 //! End to end: what a Job costs in time, CPU and API writes, beside the same Job sent straight to one cluster.
 
-use std::time::{Duration, Instant};
+use std::{
+    fs,
+    path::Path,
+    time::{Duration, Instant},
+};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
+use futures::future::try_join_all;
+use kube::client::Body;
 
 use super::{
     cpu::{Draw, Idle, Reading},
@@ -24,23 +30,33 @@ const BURST: u32 = 300;
 const COUNTED: u32 = 60;
 /// How long the idle draw is watched.
 const IDLE_WINDOW: Duration = Duration::from_secs(15);
+/// How much of a burst is profiled.
+const PROFILE: Duration = Duration::from_secs(12);
 const NAMESPACE: &str = "bench";
 /// What Jobs cause; not Leases, nodes, or what a cluster writes when it starts.
 const KINDS: [&str; 7] = ["jobs", "workloads", "pods", "events", "clusterqueues", "localqueues", "clusters"];
 
 /// Runs the suite: about four minutes on two cores. Progress goes to the tracing log.
 pub async fn run() -> Result<Vec<Row>> {
-    let mut rows = timed().await?;
+    let fleet = start(2, Clusters::default()).await?;
+    let mut rows = idle(&fleet).await?;
+    rows.extend(bursts(fleet, None).await?);
     rows.extend(counted().await?);
     Ok(rows)
 }
 
-/// Hub and two spokes, audit off: latencies, rates, CPU.
-async fn timed() -> Result<Vec<Row>> {
-    let fleet = start(2, false).await?;
-    let mut rows = idle(&fleet).await?;
+/// The rows of the bursts alone: a minute and a half. With a folder, a CPU profile of every API server during our
+/// burst is written there, for `go tool pprof`; taking them costs a little CPU itself.
+pub async fn burst(profiles: Option<&Path>) -> Result<Vec<Row>> {
+    let fleet = start(2, Clusters { profiling: profiles.is_some(), ..Clusters::default() }).await?;
+    bursts(fleet, profiles).await
+}
+
+/// Hub and two spokes, audit off: rates and CPU.
+async fn bursts(fleet: Fleet, profiles: Option<&Path>) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
     let hub = fleet.hub_cluster()?.admin();
-    let ours = warm_burst(&fleet, hub, ("burst", BURST, Some("main"))).await?;
+    let ours = warm_burst(&fleet, hub, ("burst", BURST, Some("main")), profiles).await?;
     rows.push(Row::new("burst_rate", ours.rate, "jobs/s").peer(3.7));
     rows.push(Row::new("burst_cpu", ours.per_job(), "CPU-ms/job").peer(529.0));
     rows.extend(ours.by_process());
@@ -49,7 +65,7 @@ async fn timed() -> Result<Vec<Row>> {
         spoke.agent().kill()?;
     }
     let lone = fleet.spoke_cluster("spoke-1")?.admin();
-    let plain = warm_burst(&fleet, lone, ("plain", BURST, None)).await?;
+    let plain = warm_burst(&fleet, lone, ("plain", BURST, None), None).await?;
     rows.push(Row::new("plain_rate", plain.rate, "jobs/s").peer(60.4));
     rows.push(Row::new("plain_cpu", plain.per_job(), "CPU-ms/job").peer(32.7));
     rows.push(Row::new("rate_ratio", ours.rate / plain.rate, "ratio").aim(0.45).peer(0.06));
@@ -58,14 +74,39 @@ async fn timed() -> Result<Vec<Row>> {
 }
 
 /// A short burst to warm caches and connections, the idle draw, then the burst that counts.
-async fn warm_burst(fleet: &Fleet, access: &Access, (name, jobs, queue): Load<'_>) -> Result<Burst> {
+async fn warm_burst(
+    fleet: &Fleet,
+    access: &Access,
+    (name, jobs, queue): Load<'_>,
+    profiles: Option<&Path>,
+) -> Result<Burst> {
     let mut client = LightClient::connect(access, NAMESPACE).await?;
     client.burst(specs((&format!("{name}-warm"), 50, queue))).await?;
     let idle = Idle::measure(fleet, IDLE_WINDOW).await?;
     let begin = Reading::take(fleet)?;
-    let time = client.burst(specs((name, jobs, queue))).await?;
+    let burst = client.burst(specs((name, jobs, queue)));
+    let time = match profiles {
+        Some(folder) => tokio::try_join!(burst, profile(fleet, folder))?.0,
+        None => burst.await?,
+    };
     let end = Reading::take(fleet)?;
     Ok(Burst { jobs, rate: f64::from(jobs) / time.as_secs_f64(), draw: idle.beyond(&begin, &end) })
+}
+
+/// Writes a CPU profile of each API server, from now on, to the folder.
+async fn profile(fleet: &Fleet, folder: &Path) -> Result<()> {
+    fs::create_dir_all(folder).with_context(|| format!("make {}", folder.display()))?;
+    let taking = fleet.rig().clusters().map(async |cluster| {
+        let seconds = PROFILE.as_secs();
+        let request = http::Request::get(format!("/debug/pprof/profile?seconds={seconds}"));
+        let answer = cluster.client().send(request.body(Body::empty())?).await?;
+        ensure!(answer.status().is_success(), "{} gives no profile: {}", cluster.name(), answer.status());
+        let file = folder.join(format!("{}.pprof", cluster.name()));
+        let bytes = answer.into_body().collect_bytes().await?;
+        fs::write(&file, bytes).with_context(|| format!("write {}", file.display()))
+    });
+    try_join_all(taking).await?;
+    Ok(())
 }
 
 /// Name, number and queue of Jobs to submit.
@@ -157,7 +198,7 @@ struct Writes {
 }
 
 async fn writes(spokes: usize) -> Result<Writes> {
-    let fleet = start(spokes, true).await?;
+    let fleet = start(spokes, Clusters { audit: true, ..Clusters::default() }).await?;
     let mut logs: Vec<(String, AuditLog)> = fleet.rig().audit_logs()?.into_iter().collect();
     let marks = logs.iter_mut().map(|(_, log)| log.mark()).collect::<Result<Vec<_>>>()?;
     let mut client = LightClient::connect(fleet.hub_cluster()?.admin(), NAMESPACE).await?;
@@ -189,14 +230,21 @@ async fn writes(spokes: usize) -> Result<Writes> {
     })
 }
 
+/// What the API servers do beside their work.
+#[derive(Clone, Copy, Default)]
+struct Clusters {
+    audit: bool,
+    profiling: bool,
+}
+
 /// A hub and `spokes` spokes with room for everything, and one federated queue.
-async fn start(spokes: usize, audit: bool) -> Result<Fleet> {
+async fn start(spokes: usize, Clusters { audit, profiling }: Clusters) -> Result<Fleet> {
     let spoke = |n: usize| {
         let nodes = (1..=4).map(|node| NodeSpec::new(&format!("node-{node}"), "64", "256Gi").pods(1000));
         nodes.fold(SpokeOptions::new(&format!("spoke-{n}")), SpokeOptions::node)
     };
-    let options =
-        FleetOptions { spokes: (1..=spokes).map(spoke).collect(), audit, ..FleetOptions::default() };
+    let spokes = (1..=spokes).map(spoke).collect();
+    let options = FleetOptions { spokes, audit, profiling, ..FleetOptions::default() };
     let fleet = Fleet::start(options).await.context("start the fleet")?;
     apply_all(fleet.hub_cluster()?, &dispatch_check(DISPATCH_CHECK, &[])).await?;
     fleet.tenant(&Tenant::new(NAMESPACE)).await?;

@@ -43,6 +43,8 @@ const AUDIT_POLICY: &str = include_str!("../../rig/audit-policy.yaml");
 pub struct ClusterOptions {
     /// Write an audit log (see `rig/audit-policy.yaml`). Costs the API server time: off in timed benches.
     pub audit: bool,
+    /// Let its API server be profiled, at `/debug/pprof`. Off in benches that are not about profiles.
+    pub profiling: bool,
     /// Nodes that it has when the rig is up.
     pub nodes: Vec<NodeSpec>,
     /// Further flags for its API server.
@@ -267,6 +269,7 @@ async fn start_api_server(
             port,
             audit_policy: options.audit.then_some(audit_policy.as_path()),
             audit_log: &audit_log,
+            profiling: options.profiling,
         }
         .flags();
         flags.extend(options.api_server_flags.iter().cloned());

@@ -39,6 +39,7 @@ pub(super) struct ApiServer<'a> {
     pub(super) port: u16,
     pub(super) audit_policy: Option<&'a Path>,
     pub(super) audit_log: &'a Path,
+    pub(super) profiling: bool,
 }
 
 impl ApiServer<'_> {
@@ -60,7 +61,7 @@ impl ApiServer<'_> {
             "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
             format!("--service-account-key-file={folder}/service-account.pub"),
             format!("--service-account-signing-key-file={folder}/service-account.key"),
-            "--profiling=false".to_owned(),
+            format!("--profiling={}", self.profiling),
         ];
         flags.extend(self.front_proxy());
         if let Some(policy) = self.audit_policy {
