@@ -167,7 +167,10 @@ fn secret(token: &JoinToken, record: &JoinTokenRecord, cluster: &Cluster) -> Res
 fn invitation(name: &str, hub: String, ca_pin: String, token: &JoinToken, expires_at: u64) -> Invitation {
     let token = token.expose().to_owned();
     let expires = i64::try_from(expires_at).ok().and_then(|second| jiff::Timestamp::from_second(second).ok());
-    let command = format!("fairlead-spoke join --hub {hub} --ca-pin {ca_pin} --name {name} --token {token}");
+    // Not as an argument: those are seen by everybody who may list the processes of the machine.
+    let command = format!(
+        "FAIRLEAD_JOIN_TOKEN={token} fairlead-spoke join --hub {hub} --ca-pin {ca_pin} --name {name}"
+    );
     let expires = expires.unwrap_or(jiff::Timestamp::MAX);
     Invitation { name: name.to_owned(), hub, ca_pin, token, expires, command }
 }
@@ -195,7 +198,7 @@ mod tests {
         let token = token();
         let made = invitation("aws-use1", "127.0.0.1:7443".into(), "sha256:ab".into(), &token, 900);
         let expected = format!(
-            "fairlead-spoke join --hub 127.0.0.1:7443 --ca-pin sha256:ab --name aws-use1 --token {}",
+            "FAIRLEAD_JOIN_TOKEN={} fairlead-spoke join --hub 127.0.0.1:7443 --ca-pin sha256:ab --name aws-use1",
             token.expose()
         );
         assert_eq!(made.command, expected);

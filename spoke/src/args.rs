@@ -44,7 +44,7 @@ pub(crate) struct Join {
     #[arg(long, env = "FAIRLEAD_CLUSTER", value_name = "NAME")]
     pub(crate) name: String,
 
-    /// The join token. It may be given as an environment variable, so that it is not seen in the list of processes.
+    /// The join token. Give it as the environment variable: arguments are seen in the list of processes.
     #[arg(long, env = "FAIRLEAD_JOIN_TOKEN", value_name = "fj1.…", hide_env_values = true)]
     pub(crate) token: String,
 

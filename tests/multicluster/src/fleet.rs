@@ -21,7 +21,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client};
 
 pub use programs::{Programs, Ran};
-pub use spoke::{Spoke, SpokeOptions, join_arguments};
+pub use spoke::{JoinCommand, Spoke, SpokeOptions};
 pub use tenants::{Tenant, apply_all, create_namespace};
 
 use crate::{

@@ -1,8 +1,8 @@
 //! One spoke of a fleet: its cluster, its agent, its link, its tenants.
 
-use std::{net::SocketAddr, sync::Mutex};
+use std::sync::Mutex;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use super::{Fleet, SYSTEM, TOKEN_LIFETIME, Tenant, install, rearm};
 use crate::{
@@ -10,6 +10,9 @@ use crate::{
     proxy::Proxy,
     rig::NodeSpec,
 };
+
+/// The variable that takes the join token.
+const TOKEN: &str = "FAIRLEAD_JOIN_TOKEN";
 
 /// How a spoke is set up.
 #[derive(Debug, Clone)]
@@ -77,15 +80,13 @@ impl Spoke {
                 .kubectl(&["patch", "clusters.fairlead.dev", name, "--type=merge", "-p", &patch])
                 .await?;
         }
-        let mut args = join_arguments(&printed)?;
+        let mut command = JoinCommand::parse(&printed)?;
         if !options.direct {
-            redirect(&mut args, proxy.address())?;
+            *command.value("--hub")? = proxy.address().to_string();
         }
         let access = cluster.access_for_service_account(SYSTEM, "fairlead-agent", TOKEN_LIFETIME).await?;
-        args.extend(["--kubeconfig".to_owned(), access.path().display().to_string()]);
-        let process = format!("fairlead-spoke-{name}");
-        let log = fleet.rig().log_file(&process);
-        let agent = fleet.rig().spawn(ProcessSpec::new(process, &fleet.programs().spoke, args, log))?;
+        command.args.extend(["--kubeconfig".to_owned(), access.path().display().to_string()]);
+        let agent = fleet.rig().spawn(command.process(fleet, &format!("fairlead-spoke-{name}")))?;
         Ok(Self { name: name.to_owned(), agent, proxy, tenants: Mutex::default() })
     }
 
@@ -110,26 +111,42 @@ impl Spoke {
     }
 }
 
-/// The arguments of the command that `kubectl fairlead join` printed: the line that starts with the program, with its
-/// continuations.
-pub fn join_arguments(printed: &str) -> Result<Vec<String>> {
-    let joined = printed.replace("\\\n", " ");
-    let line = joined
-        .lines()
-        .map(str::trim)
-        .find(|line| line.starts_with("fairlead-spoke "))
-        .with_context(|| format!("no command for fairlead-spoke in:\n{printed}"))?;
-    Ok(line.split_whitespace().skip(1).map(str::to_owned).collect())
+/// The command that `kubectl fairlead join` printed, taken apart.
+#[derive(Clone, Debug)]
+pub struct JoinCommand {
+    /// The token, which is given as a variable.
+    pub token: String,
+    /// The arguments.
+    pub args: Vec<String>,
 }
 
-/// Lets the agent dial `address` instead of the hub.
-fn redirect(args: &mut [String], address: SocketAddr) -> Result<()> {
-    let Some(flag) = args.iter().position(|arg| arg == "--hub") else {
-        bail!("the join command has no --hub")
-    };
-    let value = args.get_mut(flag + 1).context("--hub without a value")?;
-    *value = address.to_string();
-    Ok(())
+impl JoinCommand {
+    /// Finds the line with the program, and its continuations.
+    pub fn parse(printed: &str) -> Result<Self> {
+        let joined = printed.replace("\\\n", " ");
+        let words = joined.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        let command = words.into_iter().find_map(|words| match words.as_slice() {
+            [first, "fairlead-spoke", args @ ..] => {
+                let token = first.strip_prefix(TOKEN)?.strip_prefix('=')?.to_owned();
+                Some(Self { token, args: args.iter().map(|&arg| arg.to_owned()).collect() })
+            }
+            _ => None,
+        });
+        command.with_context(|| format!("no command for fairlead-spoke in:\n{printed}"))
+    }
+
+    /// The value of a flag, to be changed.
+    pub fn value(&mut self, flag: &str) -> Result<&mut String> {
+        let at = self.args.iter().position(|arg| arg == flag);
+        let at = at.with_context(|| format!("the join command has no {flag}"))?;
+        self.args.get_mut(at + 1).with_context(|| format!("{flag} without a value"))
+    }
+
+    /// The agent that it starts.
+    pub fn process(&self, fleet: &Fleet, name: &str) -> ProcessSpec {
+        let log = fleet.rig().log_file(name);
+        ProcessSpec::new(name, &fleet.programs().spoke, &self.args, log).env(TOKEN, &self.token)
+    }
 }
 
 #[cfg(test)]
@@ -138,8 +155,12 @@ mod tests {
 
     #[test]
     fn the_command_is_found_with_its_continuations() {
-        let printed = "# on the spoke:\n\n  fairlead-spoke join \\\n    --hub h:1 \\\n    --name a\n";
-        assert_eq!(join_arguments(printed).unwrap(), ["join", "--hub", "h:1", "--name", "a"]);
-        assert!(join_arguments("nothing here").is_err());
+        let printed = "# on the spoke:\n\n  FAIRLEAD_JOIN_TOKEN=t fairlead-spoke join \\\n    --hub h:1 \\\n    --name a\n";
+        let mut command = JoinCommand::parse(printed).unwrap();
+        assert_eq!(command.token, "t");
+        assert_eq!(command.args, ["join", "--hub", "h:1", "--name", "a"]);
+        assert_eq!(command.value("--hub").unwrap(), "h:1");
+        assert!(command.value("--token").is_err());
+        assert!(JoinCommand::parse("nothing here").is_err());
     }
 }

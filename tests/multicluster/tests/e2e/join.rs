@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, ensure};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use fairlead_multicluster::{
-    fleet::{Fleet, create_namespace, join_arguments},
+    fleet::{Fleet, JoinCommand, create_namespace},
     process::ProcessSpec,
     wait,
     work::BOUND,
@@ -26,24 +26,22 @@ pub(crate) async fn tokens_that_are_refused(fleet: &Fleet) -> Result<()> {
 }
 
 async fn mistyped(fleet: &Fleet) -> Result<()> {
-    let mut args = invite(fleet, "join-mistyped").await?;
-    let token = value_of(&mut args, "--token")?;
-    let last = if token.ends_with('a') { "b" } else { "a" };
-    token.replace_range(token.len() - 1.., last);
-    refused(fleet, "join-mistyped", &args, "TokenMistyped").await
+    let mut command = invite(fleet, "join-mistyped").await?;
+    let last = if command.token.ends_with('a') { "b" } else { "a" };
+    command.token.replace_range(command.token.len() - 1.., last);
+    refused(fleet, "join-mistyped", &command, "TokenMistyped").await
 }
 
 /// A well-formed token that this hub never gave.
 async fn foreign(fleet: &Fleet) -> Result<()> {
-    let mut args = invite(fleet, "join-foreign").await?;
-    fairlead_pki::JoinToken::from_entropy(&[7; 25]).expose().clone_into(value_of(&mut args, "--token")?);
-    refused(fleet, "join-foreign", &args, "TokenUnknown").await
+    let mut command = invite(fleet, "join-foreign").await?;
+    fairlead_pki::JoinToken::from_entropy(&[7; 25]).expose().clone_into(&mut command.token);
+    refused(fleet, "join-foreign", &command, "TokenUnknown").await
 }
 
 async fn expired(fleet: &Fleet) -> Result<()> {
-    let mut args = invite(fleet, "join-expired").await?;
-    let token = value_of(&mut args, "--token")?.clone();
-    let id = token.split('.').nth(1).context("the token's id")?;
+    let command = invite(fleet, "join-expired").await?;
+    let id = command.token.split('.').nth(1).context("the token's id")?;
     let secrets: Api<Secret> = Api::namespaced(fleet.hub_client()?, HUB_NAMESPACE);
     let name = format!("fairlead-join-{id}");
     let stored =
@@ -52,23 +50,22 @@ async fn expired(fleet: &Fleet) -> Result<()> {
     record["expiresAt"] = json!(1);
     let patch = json!({"data": {"record": BASE64_STANDARD.encode(record.to_string())}});
     secrets.patch(&name, &kube::api::PatchParams::default(), &kube::api::Patch::Merge(patch)).await?;
-    refused(fleet, "join-expired", &args, "TokenExpired").await
+    refused(fleet, "join-expired", &command, "TokenExpired").await
 }
 
 async fn wrong_name(fleet: &Fleet) -> Result<()> {
-    let mut args = invite(fleet, "join-name").await?;
-    "onprem-a".clone_into(value_of(&mut args, "--name")?);
-    refused(fleet, "join-name", &args, "TokenWrongName").await
+    let mut command = invite(fleet, "join-name").await?;
+    "onprem-a".clone_into(command.value("--name")?);
+    refused(fleet, "join-name", &command, "TokenWrongName").await
 }
 
 async fn used_with_another_key(fleet: &Fleet) -> Result<()> {
-    let args = invite(fleet, "join-used").await?;
+    let command = invite(fleet, "join-used").await?;
     create_namespace(fleet.spoke_cluster(SPOKE)?, "join-first").await?;
-    let spec = agent(fleet, &args, "join-first")?;
-    let first = fleet.rig().spawn(spec)?;
+    let first = fleet.rig().spawn(agent(fleet, &command, "join-first")?)?;
     fleet.cluster_condition("join-used", "Connected", "True").await?;
     first.kill()?;
-    refused(fleet, "join-used", &args, "TokenUsed").await?;
+    refused(fleet, "join-used", &command, "TokenUsed").await?;
     // The key that redeemed it may come back with the token: a lost reply burns nothing.
     first.restart()?;
     fleet.cluster_condition("join-used", "Connected", "True").await?;
@@ -77,31 +74,25 @@ async fn used_with_another_key(fleet: &Fleet) -> Result<()> {
     Ok(())
 }
 
-/// The arguments of the printed join command.
-async fn invite(fleet: &Fleet, name: &str) -> Result<Vec<String>> {
-    join_arguments(&fleet.cli(&["join", name]).await?)
+/// The printed join command.
+async fn invite(fleet: &Fleet, name: &str) -> Result<JoinCommand> {
+    JoinCommand::parse(&fleet.cli(&["join", name]).await?)
 }
 
-fn value_of<'a>(args: &'a mut [String], flag: &str) -> Result<&'a mut String> {
-    let at = args.iter().position(|arg| arg == flag).with_context(|| format!("no {flag}"))?;
-    args.get_mut(at + 1).context("no value")
-}
-
-fn agent(fleet: &Fleet, args: &[String], namespace: &str) -> Result<ProcessSpec> {
+fn agent(fleet: &Fleet, command: &JoinCommand, namespace: &str) -> Result<ProcessSpec> {
     let access: PathBuf = fleet.spoke_cluster(SPOKE)?.admin().path().to_path_buf();
-    let mut args = args.to_vec();
-    args.extend(["--kubeconfig".to_owned(), access.display().to_string()]);
-    args.extend(["--namespace".to_owned(), namespace.to_owned()]);
-    let log = fleet.rig().log_file(&format!("agent-{namespace}"));
-    Ok(ProcessSpec::new(format!("agent-{namespace}"), &fleet.programs().spoke, args, log))
+    let mut command = command.clone();
+    command.args.extend(["--kubeconfig".to_owned(), access.display().to_string()]);
+    command.args.extend(["--namespace".to_owned(), namespace.to_owned()]);
+    Ok(command.process(fleet, &format!("agent-{namespace}")))
 }
 
 /// The agent ends with the reason on its side; the hub says it on the Cluster; and nothing is stored on the spoke.
-async fn refused(fleet: &Fleet, name: &str, args: &[String], token: &str) -> Result<()> {
+async fn refused(fleet: &Fleet, name: &str, command: &JoinCommand, token: &str) -> Result<()> {
     let namespace = format!("{name}-{}", token.to_lowercase());
     let cluster = fleet.spoke_cluster(SPOKE)?;
     create_namespace(cluster, &namespace).await?;
-    let agent = fleet.rig().spawn(agent(fleet, args, &namespace)?)?;
+    let agent = fleet.rig().spawn(agent(fleet, command, &namespace)?)?;
     let status = agent.wait(BOUND).await?.context("the agent goes on with a token that must be refused")?;
     ensure!(!status.success(), "{status}");
     ensure!(agent.log_tail(20).contains(token), "the agent said:\n{}", agent.log_tail(20));
