@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::admission::{VALIDATING, condition, jobs, labelled, pair, validation, variable};
+use super::admission::{VALIDATING, condition, elsewhere, jobs, labelled, pair, validation, variable};
 use crate::labels::{
     JOB_MIN_PARALLELISM, PREFERRED_TOPOLOGY, REQUIRED_TOPOLOGY, SLICE_SIZE, SLICE_TOPOLOGY,
     UNCONSTRAINED_TOPOLOGY,
@@ -25,14 +25,17 @@ pub(super) fn policy() -> String {
     let policy = json!({
         "failurePolicy": "Fail",
         "matchConstraints": jobs(&["CREATE"], &labelled()),
-        "matchConditions": [condition(
-            "annotated",
-            &format!(
-                "'{JOB_MIN_PARALLELISM}' in object.metadata.?annotations.orValue({{}}) || \
-                 object.spec.template.?metadata.?annotations.orValue({{}})\
-                 .exists(key, key.startsWith('kueue.x-k8s.io/podset-'))"
+        "matchConditions": [
+            elsewhere(),
+            condition(
+                "annotated",
+                &format!(
+                    "'{JOB_MIN_PARALLELISM}' in object.metadata.?annotations.orValue({{}}) || \
+                     object.spec.template.?metadata.?annotations.orValue({{}})\
+                     .exists(key, key.startsWith('kueue.x-k8s.io/podset-'))"
+                ),
             ),
-        )],
+        ],
         "variables": [
             variable("own", "object.metadata.?annotations.orValue({})"),
             variable("pods", "object.spec.template.?metadata.?annotations.orValue({})"),
