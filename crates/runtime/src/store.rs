@@ -35,6 +35,9 @@ pub enum Op {
     Patch(Value),
     /// JSON merge patch of its status subresource. A `metadata.resourceVersion` inside makes it conditional.
     PatchStatus(Value),
+    /// Replace its status subresource by the status in this object, whose `metadata.resourceVersion` makes that
+    /// conditional. The API server leaves the rest of the object as it is stored.
+    PutStatus(Value),
     /// Delete it if it still has this UID.
     Delete {
         /// The precondition.
@@ -184,12 +187,15 @@ fn build(call: &Call<'_>) -> Result<Request<Body>, String> {
             return Err("a namespaced object needs a namespace".to_owned());
         }
         Op::Create(_) => call.resource.collection(&call.key.namespace),
-        Op::Patch(_) | Op::PatchStatus(_) | Op::Delete { .. } | Op::Get | Op::GetMetadata => {
-            call.resource.object(&call.key.namespace, &call.key.name)
-        }
+        Op::Patch(_)
+        | Op::PatchStatus(_)
+        | Op::PutStatus(_)
+        | Op::Delete { .. }
+        | Op::Get
+        | Op::GetMetadata => call.resource.object(&call.key.namespace, &call.key.name),
     };
     let mut uri = path.map_err(|why| why.to_string())?;
-    if matches!(call.op, Op::PatchStatus(_)) {
+    if matches!(call.op, Op::PatchStatus(_) | Op::PutStatus(_)) {
         uri.push_str("/status");
     }
     if let Some(query) = query(call) {
@@ -198,6 +204,7 @@ fn build(call: &Call<'_>) -> Result<Request<Body>, String> {
     }
     let (method, content, body) = match call.op {
         Op::Create(json) => (Method::POST, "application/json", serde_json::to_vec(json)),
+        Op::PutStatus(json) => (Method::PUT, "application/json", serde_json::to_vec(json)),
         Op::Patch(json) | Op::PatchStatus(json) => {
             (Method::PATCH, "application/merge-patch+json", serde_json::to_vec(json))
         }
@@ -221,7 +228,7 @@ fn build(call: &Call<'_>) -> Result<Request<Body>, String> {
 const fn accept(op: &Op) -> &'static str {
     match op {
         Op::GetMetadata => "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
-        Op::Create(_) | Op::Patch(_) | Op::PatchStatus(_) | Op::Delete { .. } | Op::Get => "application/json",
+        _ => "application/json",
     }
 }
 

@@ -42,8 +42,12 @@ fn operations_have_their_wire_form() {
             "PATCH /apis/batch/v1/namespaces/ns/jobs/job?fieldManager=fairlead-mirror&timeout=10000ms",
         ),
         (
-            Op::PatchStatus(empty),
+            Op::PatchStatus(empty.clone()),
             "PATCH /apis/batch/v1/namespaces/ns/jobs/job/status?fieldManager=fairlead-mirror&timeout=10000ms",
+        ),
+        (
+            Op::PutStatus(empty),
+            "PUT /apis/batch/v1/namespaces/ns/jobs/job/status?fieldManager=fairlead-mirror&timeout=10000ms",
         ),
         (delete(), "DELETE /apis/batch/v1/namespaces/ns/jobs/job?timeout=10000ms"),
         (Op::Get, "GET /apis/batch/v1/namespaces/ns/jobs/job"),

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use fairlead_api::conditions::DeactivationReason;
+use fairlead_api::kueue;
 use fairlead_model::ObjectKey;
 use serde_json::{Value, json};
 
 use super::events::{About, Said, event};
 use super::ledger::{Purpose, Readiness, Verb};
 use super::reconcile::is_marked;
-use super::run::Run;
+use super::run::{Run, Workload};
 use super::upkeep::{is_orphan, other_finalizers};
 use super::wanted::{Around, wanted};
 use super::{Brain, Effect};
@@ -26,7 +27,7 @@ impl Brain {
         let verb = match op {
             Op::Get => Verb::Read,
             Op::Delete(_) => Verb::Delete,
-            Op::Create(_) | Op::Patch(_) | Op::PatchStatus(_) => Verb::Write,
+            Op::Create(_) | Op::Patch(_) | Op::PatchStatus(_) | Op::PutStatus(_) => Verb::Write,
         };
         let id = self.ledger.open(purpose, verb);
         self.out.push(Effect::Store(Request { id, kind, key: key.clone(), op, commit: false }));
@@ -127,8 +128,8 @@ impl Brain {
             return;
         };
         let key = workload.key.clone();
-        let patch = json!({"metadata": guard(&workload.uid, workload.version), "status": patch});
-        self.take_workload(run, &key, Op::PatchStatus(patch), write.commit);
+        let put = replacement(workload, &patch);
+        self.take_workload(run, &key, Op::PutStatus(put), write.commit);
         self.tell_eviction(run, &around);
     }
 
@@ -291,6 +292,22 @@ fn restoration(run: &Run, runs: Option<bool>) -> Option<Value> {
     let workload = run.workload.as_ref()?;
     let set = json::list(&workload.json, &["spec", "podSets"]).first()?;
     home::restore_patch(&job.json, set)
+}
+
+/// The object that replaces a Workload's status: what is stored with this difference applied, so that no field which is
+/// newer than our types is lost.
+fn replacement(workload: &Workload, patch: &Value) -> Value {
+    let mut status = workload.json.get("status").cloned().unwrap_or_default();
+    json::apply_merge_patch(&mut status, patch);
+    let mut metadata = guard(&workload.uid, workload.version);
+    metadata["namespace"] = json!(&*workload.key.namespace);
+    metadata["name"] = json!(&*workload.key.name);
+    json!({
+        "apiVersion": format!("{}/{}", kueue::GROUP, kueue::VERSION),
+        "kind": "Workload",
+        "metadata": metadata,
+        "status": status,
+    })
 }
 
 /// Makes a write conditional on the object being the one and the version that it was made from.

@@ -38,7 +38,7 @@ pub const fn resource(kind: Kind) -> Resource {
 pub(super) const fn field_manager(kind: Kind, op: &Op) -> FieldManager {
     match kind {
         Kind::Job => FieldManager::Mirror,
-        Kind::Workload if matches!(op, Op::PatchStatus(_)) => FieldManager::Admission,
+        Kind::Workload if matches!(op, Op::PatchStatus(_) | Op::PutStatus(_)) => FieldManager::Admission,
         Kind::Workload | Kind::Pod | Kind::Event => FieldManager::Workloads,
         Kind::Cluster => FieldManager::Clusters,
         Kind::Tombstone => FieldManager::Leadership,

@@ -51,10 +51,10 @@ impl Store for KubeStore {
 fn may_send(request: &Request, remaining_ms: i64) -> bool {
     match &request.op {
         Op::Get => true,
-        Op::Create(_) | Op::Patch(_) | Op::PatchStatus(_) | Op::Delete(_) if request.commit => {
-            remaining_ms > COMMIT_MARGIN_MS
+        _ if request.commit => remaining_ms > COMMIT_MARGIN_MS,
+        Op::Create(_) | Op::Patch(_) | Op::PatchStatus(_) | Op::PutStatus(_) | Op::Delete(_) => {
+            remaining_ms > 0
         }
-        Op::Create(_) | Op::Patch(_) | Op::PatchStatus(_) | Op::Delete(_) => remaining_ms > 0,
     }
 }
 
@@ -62,7 +62,7 @@ fn may_send(request: &Request, remaining_ms: i64) -> bool {
 fn timeout(request: &Request, remaining_ms: i64) -> Duration {
     match &request.op {
         Op::Get => TIMEOUT,
-        Op::Create(_) | Op::Patch(_) | Op::PatchStatus(_) | Op::Delete(_) => {
+        Op::Create(_) | Op::Patch(_) | Op::PatchStatus(_) | Op::PutStatus(_) | Op::Delete(_) => {
             let longest = if request.commit { COMMIT_TIMEOUT } else { TIMEOUT };
             longest.min(Duration::from_millis(u64::try_from(remaining_ms).unwrap_or(0)))
         }
@@ -74,6 +74,7 @@ fn wire_op(op: &Op) -> wire::Op {
         Op::Create(json) => wire::Op::Create(json.clone()),
         Op::Patch(json) => wire::Op::Patch(json.clone()),
         Op::PatchStatus(json) => wire::Op::PatchStatus(json.clone()),
+        Op::PutStatus(json) => wire::Op::PutStatus(json.clone()),
         Op::Delete(uid) => wire::Op::Delete { uid: uid.clone(), propagation: Propagation::Background },
         Op::Get => wire::Op::Get,
     }
@@ -109,7 +110,7 @@ mod tests {
 
     #[test]
     fn no_write_outlives_the_lease() {
-        let commit = request(Op::PatchStatus(json!({})), true);
+        let commit = request(Op::PutStatus(json!({})), true);
         let write = request(Op::Patch(json!({})), false);
         let read = request(Op::Get, false);
         let timeouts = |left| [&commit, &write, &read].map(|request| timeout(request, left).as_millis());
@@ -120,7 +121,7 @@ mod tests {
 
     #[test]
     fn commits_stop_before_the_lease_ends_writes_when_it_ends_reads_never() {
-        let commit = request(Op::PatchStatus(json!({})), true);
+        let commit = request(Op::PutStatus(json!({})), true);
         let write = request(Op::Delete(Uid::new("u")), false);
         let read = request(Op::Get, false);
         let allowed = |left| [&commit, &write, &read].map(|request| may_send(request, left));

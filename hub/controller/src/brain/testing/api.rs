@@ -153,6 +153,13 @@ impl Api {
             }
             (Op::Patch(patch), Some(json)) => self.patch(request, &json, patch, false),
             (Op::PatchStatus(patch), Some(json)) => self.patch(request, &json, patch, true),
+            (Op::PutStatus(next), Some(json)) => {
+                assert!(next["metadata"]["resourceVersion"].is_string(), "an unconditional replacement");
+                assert_no_nulls(next);
+                let status = json::merge_patch(&json["status"], &next["status"]).unwrap_or_else(|| json!({}));
+                let patch = json!({"metadata": next["metadata"], "status": status});
+                self.patch(request, &json, &patch, true)
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::brain::testing::{Hub, Manner, SpokeSim, job, queue_set};
-use crate::ports::Kind;
+use crate::ports::{Kind, Op};
 
 #[test]
 fn a_job_runs_on_a_spoke_from_create_to_complete() {
@@ -180,7 +180,7 @@ fn the_job_says_complete_only_after_the_workload_says_finished() {
     let writes = |kind: Kind, text: &str| -> Vec<usize> {
         let says = |effect: &crate::brain::Effect| {
             matches!(effect, crate::brain::Effect::Store(request) if request.kind == kind
-                && matches!(&request.op, crate::ports::Op::PatchStatus(patch) if patch.to_string().contains(text)))
+                && matches!(&request.op, Op::PatchStatus(json) | Op::PutStatus(json) if json.to_string().contains(text)))
         };
         hub.log.iter().enumerate().filter(|(_, effect)| says(effect)).map(|(at, _)| at).collect()
     };

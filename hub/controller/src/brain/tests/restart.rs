@@ -51,7 +51,7 @@ fn a_result_stored_on_the_workload_alone_is_brought_to_the_job_and_acknowledged(
     hub.submit("train", "1");
     hub.stop_after(|effect| {
         matches!(effect, Effect::Store(request) if request.kind == Kind::Workload
-            && matches!(&request.op, Op::PatchStatus(patch) if patch.to_string().contains("\"Finished\"")))
+            && matches!(&request.op, Op::PutStatus(put) if put.to_string().contains("\"Finished\"")))
     });
     hub.on_spoke("east", |spoke| spoke.finish(true));
     assert!(hub.is("train", "Finished"));
