@@ -13,7 +13,6 @@ pub fn hub_crds() -> Vec<Value> {
         Definition::of::<kueue::Cohort, kueue::CohortSpec>().with_status::<kueue::CohortStatus>(),
         Definition::of::<kueue::ResourceFlavor, kueue::ResourceFlavorSpec>(),
         Definition::of::<kueue::Topology, kueue::TopologySpec>(),
-        workload(),
         Definition::of::<kueue::WorkloadPriorityClass, kueue::WorkloadPriorityClassFields>().without_spec(),
         Definition::of::<kueue::AdmissionCheck, kueue::AdmissionCheckSpec>()
             .with_status::<kueue::AdmissionCheckStatus>(),
@@ -32,7 +31,10 @@ pub fn hub_crds() -> Vec<Value> {
             .with_status::<fairlead::TombstoneStatus>(),
     ];
     let legacy = kueue.into_iter().map(|definition| with_legacy_version(render(&definition)));
-    legacy.chain(ours.into_iter().map(|definition| render(&definition))).collect()
+    // An API server decodes every write once more for each further version that it serves. Users write queues, and
+    // old manifests of these deserve the hint; Workloads are made by the hub, many at a time.
+    let rest = [workload()].into_iter().chain(ours);
+    legacy.chain(rest.map(|definition| render(&definition))).collect()
 }
 
 /// The definitions that a spoke's API server needs.

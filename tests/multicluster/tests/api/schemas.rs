@@ -95,7 +95,6 @@ async fn legacy_version(client: &Client) -> Result<()> {
         ("MultiKueueConfig", "multikueueconfigs"),
         ("MultiKueueCluster", "multikueueclusters"),
         ("LocalQueue", "namespaces/team-a/localqueues"),
-        ("Workload", "namespaces/team-a/workloads"),
     ] {
         let mut body = kueue(kind, "old", &json!({}));
         body["apiVersion"] = json!("kueue.x-k8s.io/v1beta1");
