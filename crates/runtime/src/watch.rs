@@ -35,12 +35,14 @@ pub struct Target {
     pub namespace: Option<String>,
     /// Only objects that match. One whose labels stop matching is reported as gone.
     pub label_selector: Option<String>,
+    /// Only the objects' metadata, where nothing else is needed.
+    pub metadata_only: bool,
 }
 
 impl Target {
     /// Every object of a kind.
     pub const fn all(resource: Resource) -> Self {
-        Self { resource, namespace: None, label_selector: None }
+        Self { resource, namespace: None, label_selector: None, metadata_only: false }
     }
 }
 

@@ -145,6 +145,8 @@ pub struct Core {
     by_run: BTreeMap<RunId, BTreeSet<PlacementId>>,
     by_key: BTreeMap<ObjectKey, BTreeSet<PlacementId>>,
     by_job: BTreeMap<Uid, PlacementId>,
+    /// Jobs without our label, by name.
+    foreign: BTreeMap<ObjectKey, Uid>,
     /// What is promised or running: its pods need room that may not be bound yet.
     claims: BTreeMap<PlacementId, Claim>,
     /// Copies whose stop waits for nodes to report.
@@ -180,6 +182,7 @@ impl Core {
             by_run: BTreeMap::new(),
             by_key: BTreeMap::new(),
             by_job: BTreeMap::new(),
+            foreign: BTreeMap::new(),
             claims: BTreeMap::new(),
             awaiting_nodes: BTreeSet::new(),
             found: BTreeMap::new(),

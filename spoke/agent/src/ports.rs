@@ -11,6 +11,8 @@ use serde_json::Value;
 pub enum Kind {
     /// `batch/v1` Job. Watched where it carries our placement label; the only kind that is written.
     Job,
+    /// `batch/v1` Job without our label. Watched, its metadata only: its name is taken.
+    ForeignJob,
     /// `v1` Pod. Watched.
     Pod,
     /// `v1` Node. Watched.
@@ -31,12 +33,13 @@ pub enum Kind {
 
 impl Kind {
     /// The kinds that are watched. The inventory is complete when each of them has been listed.
-    pub const WATCHED: [Self; 5] = [Self::Job, Self::Pod, Self::Node, Self::Namespace, Self::SpokePolicy];
+    pub const WATCHED: [Self; 6] =
+        [Self::Job, Self::ForeignJob, Self::Pod, Self::Node, Self::Namespace, Self::SpokePolicy];
 
     /// The kind's name as people write it.
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Job => "Job",
+            Self::Job | Self::ForeignJob => "Job",
             Self::Pod => "Pod",
             Self::Node => "Node",
             Self::Namespace => "Namespace",

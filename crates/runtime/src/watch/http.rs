@@ -22,6 +22,10 @@ const WATCH_SECONDS: u64 = 290;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The longest line that is read: larger than any object that etcd holds.
 const LONGEST_LINE: usize = 16 << 20;
+/// How objects, events and lists are asked for.
+const JSON: &str = "application/json";
+const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
 /// What exists, as of one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -95,13 +99,14 @@ struct Page {
 pub async fn list(client: &Client, target: &Target) -> Result<Listing, WatchError> {
     let mut listing = Listing::default();
     let mut token = String::new();
+    let accept = if target.metadata_only { METADATA_LIST } else { JSON };
     loop {
         let mut query = format!("limit={PAGE}");
         if !token.is_empty() {
             query.push_str("&continue=");
             query.push_str(&encode(&token));
         }
-        let page = page(client, request(target, &query)?).await?;
+        let page = page(client, request(target, &query, accept)?).await?;
         // Every page of one listing has the version of the first.
         listing.version = version_of(&page.metadata).ok_or(Malformed("resourceVersion"))?;
         for item in page.items.unwrap_or_default() {
@@ -121,7 +126,7 @@ async fn page(client: &Client, request: Request<Vec<u8>>) -> Result<Page, WatchE
     serde_json::from_str(&text).map_err(|why| WatchError::Unreadable(why.to_string()))
 }
 
-fn request(target: &Target, query: &str) -> Result<Request<Vec<u8>>, WatchError> {
+fn request(target: &Target, query: &str, accept: &str) -> Result<Request<Vec<u8>>, WatchError> {
     let mut uri = target.resource.collection(target.namespace.as_deref().unwrap_or_default())?;
     uri.push('?');
     uri.push_str(query);
@@ -130,7 +135,7 @@ fn request(target: &Target, query: &str) -> Result<Request<Vec<u8>>, WatchError>
         uri.push_str(&encode(selector));
     }
     Request::get(uri)
-        .header(ACCEPT, "application/json")
+        .header(ACCEPT, accept)
         .body(Vec::new())
         .map_err(|why| WatchError::Unreadable(why.to_string()))
 }
@@ -158,7 +163,8 @@ impl Watching {
         let seconds = WATCH_SECONDS.saturating_add(entropy::below(60));
         let query =
             format!("watch=1&resourceVersion={point}&allowWatchBookmarks=true&timeoutSeconds={seconds}");
-        let opening = client.request_stream(request(target, &query)?);
+        let accept = if target.metadata_only { METADATA } else { JSON };
+        let opening = client.request_stream(request(target, &query, accept)?);
         let body =
             tokio::time::timeout(PATIENCE, opening).await.map_err(|_elapsed| WatchError::TimedOut)??;
         Ok(Self { body: Box::new(Box::pin(body)), buffer: Vec::new() })

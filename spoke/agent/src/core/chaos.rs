@@ -375,6 +375,7 @@ impl World {
             self.feed(Input::Object(object(&key, &job)));
         }
         self.feed(Input::Synced(Kind::Job));
+        self.feed(Input::Synced(Kind::ForeignJob));
         self.list_pods();
         for number in 0..self.orders.len() {
             if let Some(command) = self.orders[number].1.clone() {

@@ -19,6 +19,9 @@ impl Core {
             Kind::Job => {
                 self.job(object);
             }
+            Kind::ForeignJob => {
+                self.foreign.insert(object.key.clone(), object.uid.clone());
+            }
             Kind::Pod => {
                 let pod = pods::read(&object.json);
                 self.capacity.pod(&object.uid, &pod);
@@ -52,6 +55,12 @@ impl Core {
     pub(super) fn gone(&mut self, kind: Kind, key: &ObjectKey, uid: &Uid, last: Option<&Value>) {
         match kind {
             Kind::Job => self.job_gone(uid, last),
+            Kind::ForeignJob => {
+                // Another one may have the name by now.
+                if self.foreign.get(key) == Some(uid) {
+                    self.foreign.remove(key);
+                }
+            }
             Kind::Pod => {
                 let job = self.ledgers.job_of(uid).cloned();
                 let last = last.map(pods::read);

@@ -63,7 +63,11 @@ impl Core {
                     Ok((valid, claim)) => {
                         self.claims.insert(placement.clone(), claim);
                         let pending = self.look_up(placement, row, &valid, now);
-                        Attempt::Checking { revision, pending }
+                        if pending.is_empty() {
+                            Attempt::Held { until: now.mono.plus(HOLD_MS) }
+                        } else {
+                            Attempt::Checking { revision, pending }
+                        }
                     }
                     Err(refusal) => Attempt::Refused { revision, refusal },
                 };
@@ -145,11 +149,15 @@ impl Core {
         Ok(())
     }
 
-    /// Asks for everything that only the API server knows, all at once.
+    /// Asks for everything that only the API server knows, all at once. A name that no watch shows as taken is not
+    /// asked for: should it be taken all the same, the create finds that out.
     fn look_up(&mut self, placement: &PlacementId, row: &Row, valid: &Valid, now: Now) -> BTreeSet<OpId> {
         let tenant = || Some(valid.tenant.clone());
-        let name = (Kind::Job, row.key.clone(), Op::GetMetadata, tenant());
-        let mut pending = BTreeSet::from([self.operate(placement, Doing::Lookup(Lookup::Name), name)]);
+        let mut pending = BTreeSet::new();
+        if self.foreign.contains_key(&row.key) {
+            let name = (Kind::Job, row.key.clone(), Op::GetMetadata, tenant());
+            pending.insert(self.operate(placement, Doing::Lookup(Lookup::Name), name));
+        }
         for reference in valid.references.iter().filter(|reference| !reference.optional) {
             let kind = reference.kind.kind();
             let key = ObjectKey::new(Arc::clone(&row.key.namespace), reference.name);

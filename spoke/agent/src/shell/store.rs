@@ -14,7 +14,7 @@ const LOOKUP_TIMEOUT: Duration = Duration::from_millis(1_500);
 /// The resource of a kind.
 pub(super) const fn resource(kind: Kind) -> Resource {
     match kind {
-        Kind::Job => Resource::new("batch", "v1", "jobs", true),
+        Kind::Job | Kind::ForeignJob => Resource::new("batch", "v1", "jobs", true),
         Kind::Pod => Resource::new("", "v1", "pods", true),
         Kind::Node => Resource::new("", "v1", "nodes", false),
         Kind::Namespace => Resource::new("", "v1", "namespaces", false),

@@ -11,10 +11,15 @@ use super::store::{from_wire, resource};
 use crate::core::Input;
 use crate::ports::Kind;
 
-/// Hands every object of a kind to the core until cancelled. Of Jobs only those that carry our label.
+/// Hands every object of a kind to the core until cancelled.
 pub(super) async fn watch(client: Client, kind: Kind, inbox: mpsc::Sender<Arrival>, stop: CancellationToken) {
-    let label_selector = (kind == Kind::Job).then(|| labels::PLACEMENT.to_owned());
-    let target = Target { resource: resource(kind), namespace: None, label_selector };
+    let label_selector = match kind {
+        Kind::Job => Some(labels::PLACEMENT.to_owned()),
+        Kind::ForeignJob => Some(format!("!{}", labels::PLACEMENT)),
+        _ => None,
+    };
+    let metadata_only = kind == Kind::ForeignJob;
+    let target = Target { label_selector, metadata_only, ..Target::all(resource(kind)) };
     watch::run(client, target, inbox, move |event| Arrival::Input(input(kind, event)), stop).await;
 }
 

@@ -44,7 +44,7 @@ impl LightClient {
             user_agent: "bench/1".to_owned(),
         };
         let client = connect(&settings).await?;
-        let target = Target { resource: JOBS, namespace: Some(namespace.into()), label_selector: None };
+        let target = Target { namespace: Some(namespace.into()), ..Target::all(JOBS) };
         let (out, mut events) = mpsc::channel(4096);
         let cancel = CancellationToken::new();
         let (watching, cancelled) = (client.clone(), cancel.clone());

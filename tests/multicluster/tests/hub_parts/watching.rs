@@ -36,9 +36,9 @@ impl Seen {
         let (sender, events) = mpsc::channel(1);
         let cancel = CancellationToken::new();
         let target = Target {
-            resource: CONFIG_MAPS,
             namespace: Some("default".to_owned()),
             label_selector: Some(label_selector.to_owned()),
+            ..Target::all(CONFIG_MAPS)
         };
         tokio::spawn(watch::run(client, target, sender, |event| event, cancel.clone()));
         Self { events, state: BTreeMap::new(), cancel }

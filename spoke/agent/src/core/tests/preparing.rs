@@ -49,12 +49,13 @@ fn what_fits_is_accepted_without_touching_anything() {
 fn all_look_ups_go_out_at_once_and_found_references_are_remembered_for_a_while() {
     let mut spoke = Spoke::new();
     spoke.prepare(1, "run-1", "a");
-    assert_eq!(spoke.count("look-up"), 2, "the name and the service account");
+    assert_eq!(spoke.count("look-up"), 1, "the service account; nobody has the name");
     spoke.prepare(2, "run-2", "b");
-    assert_eq!(spoke.count("look-up"), 3, "the name only");
+    assert_eq!(spoke.count("look-up"), 1);
+    assert_eq!(spoke.state(2), Some(CopyState::Accepted), "with nothing to look up");
     spoke.pass(5_001);
     spoke.prepare(3, "run-3", "c");
-    assert_eq!(spoke.count("look-up"), 5);
+    assert_eq!(spoke.count("look-up"), 2);
 }
 
 #[test]
@@ -114,6 +115,7 @@ fn a_foreign_job_of_the_name_is_left_alone() {
     let foreign =
         json!({"metadata": {"name": "train", "uid": "theirs", "resourceVersion": "5", "labels": {}}});
     spoke.jobs.insert(key("train"), foreign.clone());
+    spoke.upsert(Kind::ForeignJob, &key("train"), "theirs", foreign.clone());
     spoke.prepare(1, "run", "train");
     assert_eq!(reason(&spoke, 1), Some(Reason::NameTaken));
     spoke.start(1, "run", "train");
@@ -121,6 +123,35 @@ fn a_foreign_job_of_the_name_is_left_alone() {
     spoke.stop(1, "run");
     assert_eq!(spoke.jobs[&key("train")], foreign);
     assert_eq!((spoke.count("delete"), spoke.count("patch")), (0, 0));
+}
+
+#[test]
+fn a_foreign_job_that_no_watch_has_shown_yet_is_found_by_the_create() {
+    let mut spoke = Spoke::new();
+    let foreign =
+        json!({"metadata": {"name": "train", "uid": "theirs", "resourceVersion": "5", "labels": {}}});
+    spoke.jobs.insert(key("train"), foreign.clone());
+    spoke.prepare(1, "run", "train");
+    assert_eq!(spoke.state(1), Some(CopyState::Accepted));
+    spoke.start(1, "run", "train");
+    assert_eq!(reason(&spoke, 1), Some(Reason::NameTaken));
+    assert_eq!(spoke.jobs[&key("train")], foreign);
+}
+
+#[test]
+fn a_name_that_a_watch_shows_as_taken_is_asked_for_and_free_once_it_is() {
+    let mut spoke = Spoke::new();
+    spoke.upsert(Kind::ForeignJob, &key("train"), "theirs", json!({"metadata": {}}));
+    spoke.prepare(1, "run-1", "train");
+    assert_eq!(spoke.state(1), Some(CopyState::Accepted), "the watch was behind; the look-up is not");
+    spoke.upsert(Kind::ForeignJob, &key("other"), "new", json!({"metadata": {}}));
+    spoke.gone(Kind::ForeignJob, &key("other"), "old", None);
+    let before = spoke.count("look-up");
+    spoke.prepare(2, "run-2", "other");
+    assert_eq!(spoke.count("look-up"), before + 1, "another one has the name");
+    spoke.gone(Kind::ForeignJob, &key("other"), "new", None);
+    spoke.prepare(3, "run-3", "other");
+    assert_eq!(spoke.count("look-up"), before + 1);
 }
 
 #[test]
