@@ -120,7 +120,7 @@ fn t9_reclaimed_pods_free_quota_and_nodes() {
     let reservation = fairlead_engine::fact::Reservation {
         cluster_queue: "q".into(),
         at: NOW,
-        pod_sets: plan.admissions[0].pod_sets.clone(),
+        pod_sets: Arc::clone(&plan.admissions[0].pod_sets),
         spoke: None,
         placement: None,
         admitted: true,
@@ -136,14 +136,14 @@ fn with_failed_node(hub: &mut Hub) -> Arc<str> {
     let job = required(workload("job", "q", (1, 1000)));
     hub.submit(job.clone());
     let plan = hub.round();
-    let place = plan.admissions[0].pod_sets[0].topology.clone().unwrap();
-    let failed = Arc::clone(&place.domains[0].0[0]);
+    let place = plan.admissions[0].pod_sets[0].topology.as_ref();
+    let failed = place.map_or_else(|| "nowhere".into(), |place| Arc::clone(&place.domains[0].0[0]));
     let taint = Taint { key: "down".into(), value: "".into(), effect: TaintEffect::NoExecute };
     hub.tell(Fact::Node(node(&failed, &[taint])));
     let reservation = fairlead_engine::fact::Reservation {
         cluster_queue: "q".into(),
         at: NOW,
-        pod_sets: plan.admissions[0].pod_sets.clone(),
+        pod_sets: Arc::clone(&plan.admissions[0].pod_sets),
         spoke: None,
         placement: None,
         admitted: true,

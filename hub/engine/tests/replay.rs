@@ -61,7 +61,7 @@ impl Taped {
         }
         let snapshot = self.world.snapshot();
         if std::mem::take(&mut self.cuts) {
-            let first = u64::try_from(self.hashes.len()).unwrap();
+            let first = self.hashes.len() as u64;
             self.tapes.push(Recorder::begin(&snapshot, first));
         }
         let plan = decide(&snapshot, &self.policy, self.now, Budget::default());
@@ -225,7 +225,7 @@ proptest! {
 
 fn check_cuts(scenario: &Scenario, settings: &Settings, every: usize) -> Result<(), TestCaseError> {
     let mut taped = tape(scenario, settings.clone(), |ix| ix % every == 0);
-    let all = u64::try_from(taped.hashes.len()).unwrap();
+    let all = taped.hashes.len() as u64;
     for record in taped.records() {
         let report = replay(&record);
         let first = report.as_ref().map_or(0, |report| report.first);
@@ -278,18 +278,18 @@ fn a_torn_end_is_told_and_what_comes_before_it_is_played() {
     }
     assert_eq!(whole, 6);
     let mut player = Player::new(&record[..record.len() - 1]).unwrap();
-    let mut played = 0;
+    let mut decisions = 0;
     let fault = loop {
         match player.decide() {
             Ok(Some(decided)) => {
                 assert!(decided.is_same());
-                played += 1;
+                decisions += 1;
             }
             Ok(None) => break None,
             Err(fault) => break Some(fault),
         }
     };
-    assert_eq!((played, fault), (6, Some(Fault::Truncated)));
+    assert_eq!((decisions, fault), (6, Some(Fault::Truncated)));
 }
 
 #[test]
@@ -304,14 +304,16 @@ fn another_version_is_refused_by_number() {
 fn a_changed_fact_changes_the_decision_that_depends_on_it() {
     let play = |cpu: i64, claim: Option<&[u128]>| {
         let mut taped = Taped::new(Settings::default(), Policy::default());
-        lone_queue("q", None, 3).into_iter().for_each(|fact| taped.tell(fact));
+        for fact in lone_queue("q", None, 3) {
+            taped.tell(fact);
+        }
         taped.step(&Step::Create(workload("a", "q", (0, 1000), 1)));
         taped.round();
         taped.step(&Step::Create(workload("b", "q", (0, 2000), cpu)));
         taped.round();
-        if let Some(claim) = claim {
-            assert_eq!(claim[0], taped.hashes[0], "what was decided before the fact");
-            assert_ne!(claim[1], taped.hashes[1], "what was decided after it");
+        if let Some([before, after, ..]) = claim {
+            assert_eq!(*before, taped.hashes[0], "what was decided before the fact");
+            assert_ne!(*after, taped.hashes[1], "what was decided after it");
         }
         taped.hashes
     };

@@ -25,7 +25,7 @@ impl Brain {
         for _ in 0..CALLS {
             let snapshot = self.world.snapshot();
             if let Some(tape) = &mut self.tape {
-                tape.before(&snapshot, &mut self.out);
+                tape.before(snapshot, &mut self.out);
             }
             let plan = decide(&snapshot, &self.config.policy, self.now.wall, Budget::default());
             if let Some(tape) = &mut self.tape {
@@ -111,7 +111,7 @@ impl Brain {
     /// was given.
     fn grant(&mut self, run: &mut Run, admission: Admission) {
         run.verdict = None;
-        let held = run.held.as_ref().map(|held| (held.grant.at, held.grant.pod_sets.clone()));
+        let held = run.held.as_ref().map(|held| (held.grant.at, Arc::clone(&held.grant.pod_sets)));
         let (at, pod_sets) = held.unwrap_or((self.now.wall, admission.pod_sets));
         let grant = Grant {
             cluster_queue: admission.cluster_queue,

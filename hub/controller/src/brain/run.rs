@@ -186,7 +186,6 @@ pub(crate) struct Preempted {
 
 /// One run.
 #[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, and any mix of them occurs")]
 pub(crate) struct Run {
     pub(crate) id: RunId,
     /// Namespace and name of the Job, here and on its spoke.

@@ -45,12 +45,12 @@ impl Tape {
     }
 
     /// Begins a piece where there is none or the last one is full. What is left of that one is handed out first.
-    pub(super) fn before(&mut self, snapshot: &Snapshot<'_>, out: &mut Vec<Effect>) {
+    pub(super) fn before(&mut self, snapshot: Snapshot<'_>, out: &mut Vec<Effect>) {
         if self.piece.as_ref().is_some_and(|piece| piece.recorder.len() < piece.limit) {
             return;
         }
         out.extend(self.take());
-        let recorder = Recorder::begin(snapshot, self.decisions);
+        let recorder = Recorder::begin(&snapshot, self.decisions);
         // A checkpoint as large as a piece would leave no room for what follows it.
         let limit = self.limit.max(recorder.len().saturating_mul(2));
         self.piece = Some(Piece { recorder, is_new: true, limit });

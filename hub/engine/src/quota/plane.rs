@@ -183,8 +183,12 @@ mod tests {
     fn changed(tree: &Tree, amounts: &[(NodeIx, i64)], back: &[(NodeIx, i64)]) -> Changes {
         let mut changes = Changes::default();
         let mut draft = Draft { below: tree.now(), changes: &mut changes };
-        amounts.iter().for_each(|(node, amount)| tree.add_usage(&mut draft, *node, CPU, *amount));
-        back.iter().for_each(|(node, amount)| tree.remove_usage(&mut draft, *node, CPU, *amount));
+        for (node, amount) in amounts {
+            tree.add_usage(&mut draft, *node, CPU, *amount);
+        }
+        for (node, amount) in back {
+            tree.remove_usage(&mut draft, *node, CPU, *amount);
+        }
         changes
     }
 

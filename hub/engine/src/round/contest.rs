@@ -87,12 +87,11 @@ impl Contest {
     /// borrow, the lower share with the entry counted in, the higher priority, the older.
     pub(super) fn pop(&mut self, rule: ShareRule, state: &Overlay<'_>) -> Option<Entry> {
         let holds = |ix: &usize| self.entry(*ix).is_some_and(|entry| entry.second_pass);
-        let place = match self.left.iter().position(holds) {
-            Some(place) => place,
-            None => {
-                self.settle(rule, state);
-                self.left.iter().position(|ix| Some(*ix) == self.first).unwrap_or(0)
-            }
+        let place = if let Some(place) = self.left.iter().position(holds) {
+            place
+        } else {
+            self.settle(rule, state);
+            self.left.iter().position(|ix| Some(*ix) == self.first).unwrap_or(0)
         };
         if place >= self.left.len() {
             return None;

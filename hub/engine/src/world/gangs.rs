@@ -6,10 +6,10 @@ use std::sync::Arc;
 use fairlead_model::ObjectKey;
 
 use super::World;
-use super::rows::{ClassKey, Gang, Place, Row};
+use super::rows::{Amounts, ClassKey, Gang, Place, Row};
 use super::stated::Stated;
 use crate::fact::PodSet;
-use crate::names::{ResIx, RowIx};
+use crate::names::RowIx;
 use crate::requests::{PodRequests, Surroundings, pod_requests};
 
 impl World {
@@ -32,7 +32,7 @@ impl World {
     }
 
     /// Gives every requested resource an ordinal, so that rounds need not look names up.
-    fn intern_requests(&mut self, requests: &[PodRequests]) -> Box<[Box<[(ResIx, i64)]>]> {
+    fn intern_requests(&mut self, requests: &[PodRequests]) -> Box<[Amounts]> {
         let mut charged = Vec::with_capacity(requests.len());
         for pod in requests {
             let amounts =

@@ -26,14 +26,17 @@ pub(crate) struct OrderKey {
     pub(crate) uid: Uid,
 }
 
+/// Amounts by resource, in the order of the resources' names.
+pub(crate) type Amounts = Box<[(ResIx, i64)]>;
+
 /// The pods of a workload; one for all workloads whose pod sets and requests are equal.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Gang {
     pub(crate) pod_sets: Arc<[PodSet]>,
     /// Per pod set what one pod comes to, which depends on the namespace's LimitRanges too.
     pub(crate) requests: Box<[PodRequests]>,
-    /// The charged part of it with resources as ordinals, in the order of their names.
-    pub(crate) charged: Box<[Box<[(ResIx, i64)]>]>,
+    /// The charged part of it.
+    pub(crate) charged: Box<[Amounts]>,
 }
 
 /// What makes workloads equivalent to admission: one of a class that cannot be admitted speaks for all.

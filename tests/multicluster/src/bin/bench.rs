@@ -39,9 +39,9 @@ async fn run() -> Result<()> {
     };
     let mut out = io::stdout().lock();
     if json {
-        print_json(&mut out, &rows)?
+        print_json(&mut out, &rows)?;
     } else {
-        print_table(&mut out, &rows)?
+        print_table(&mut out, &rows)?;
     }
     Ok(())
 }

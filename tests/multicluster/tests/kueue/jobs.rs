@@ -283,7 +283,8 @@ async fn kq_162_job_adopts_the_workload_that_it_names(world: &World) -> Result<(
     world.until(&job(&team, "a"), "runs", |job| at(job, "/status/active") == 1).await?;
     team.submit_workload("other", &pods("2")).await?;
     team.submit(&naming("b", "other")).await?;
-    team.until_workload_of("b", "is out of sync", |workload| reason(workload, "Finished") == "OutOfSync").await?;
+    team.until_workload_of("b", "is out of sync", |workload| reason(workload, "Finished") == "OutOfSync")
+        .await?;
     Ok(())
 }
 

@@ -113,8 +113,8 @@ async fn kq_028_a_gated_job_waits_until_its_gates_are_gone(world: &World) -> Res
     team.queue(&[("cpu", "4")]).await?;
     let gates = json!({"kueue.x-k8s.io/admission-gated-by": "example.com/a,example.com/b"});
     team.submit(&JobSpec::new("train").set("/metadata", "annotations", gates)).await?;
-    let gated = |workload: &Value| reason(workload, "QuotaReserved") == "AdmissionGated";
-    team.until_workload_of("train", "is gated", gated).await?;
+    let waits = |workload: &Value| reason(workload, "QuotaReserved") == "AdmissionGated";
+    team.until_workload_of("train", "is gated", waits).await?;
     let at = At::job(team.name(), "train");
     let gate =
         |value: Value| json!({"metadata": {"annotations": {"kueue.x-k8s.io/admission-gated-by": value}}});
@@ -350,7 +350,7 @@ async fn somebody_elses_writes_are_put_right(world: &World) -> Result<()> {
             _ => json!({"schedulingStats": null}),
         };
         // What the definition forbids is refused, and that is all right.
-        let _ = world.patch_status(&at, &status).await;
+        drop(world.patch_status(&at, &status).await);
         ensure!(running_pods(&team).await? <= 3, "more runs than there is quota for");
     }
     for name in &names {

@@ -21,7 +21,7 @@ impl File {
 
 impl Drop for File {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
+        drop(fs::remove_file(&self.0));
     }
 }
 

@@ -83,7 +83,7 @@ fn what_is_in_use_stays_until_nobody_uses_it() {
         json!({"metadata": {"name": "racks"}, "spec": {"levels": [{"nodeLabel": "rack"}]}}),
     ));
     change(&mut hub, Kind::ResourceFlavor, "default", |flavor| {
-        flavor["spec"] = json!({"topologyName": "racks"})
+        flavor["spec"] = json!({"topologyName": "racks"});
     });
     let protected = [
         (Kind::Topology, "racks"),
@@ -129,7 +129,7 @@ fn a_finalizer_of_somebody_else_is_kept() {
 fn a_cluster_queue_says_what_it_lacks() {
     let mut hub = Hub::with_spokes(&["east"]);
     change(&mut hub, Kind::ResourceFlavor, "default", |flavor| {
-        flavor["spec"] = json!({"topologyName": "racks"})
+        flavor["spec"] = json!({"topologyName": "racks"});
     });
     assert_eq!(active(&hub, Kind::ClusterQueue, "", "cq"), no("TopologyNotFound"));
     assert_eq!(active(&hub, Kind::LocalQueue, "team", "q"), no("ClusterQueueIsInactive"));
