@@ -338,7 +338,9 @@ impl Hub {
         let about = |event: &Value| event["regarding"]["name"] == job;
         let events = self.api.all(Kind::Event);
         let mut events: Vec<Value> = events.into_iter().filter(about).collect();
-        events.sort_by_key(|event| event["metadata"]["resourceVersion"].as_str().map(str::len));
+        events.sort_by_key(|event| {
+            event["metadata"]["resourceVersion"].as_str().and_then(|version| version.parse::<u64>().ok())
+        });
         events.iter().map(|event| event["reason"].as_str().unwrap().to_owned()).collect()
     }
 
