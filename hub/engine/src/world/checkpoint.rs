@@ -194,19 +194,24 @@ impl World {
             }
         }
         let place = self.row(ix).map(|row| row.place);
-        if let Some(Place::Heap(queue) | Place::Parked(queue)) = place {
+        let queue = match place {
+            Some(Place::Heap(queue) | Place::Parked(queue)) => Some(queue),
+            _ => None,
+        };
+        // A queue is ordered by stickiness too, so a row that stands in one is taken out while that changes.
+        if queue.is_some() {
             self.unqueue(ix);
-            if let Some(row) = self.row_mut(ix) {
-                row.sticky = memory.sticky;
-            }
+        }
+        let Some(row) = self.row_mut(ix) else { return };
+        row.sticky = memory.sticky;
+        row.remember(|past| *past = memory.past);
+        row.assumed = memory.assumed;
+        if let Some(queue) = queue {
             self.put_back(ix, queue, (memory.parked, memory.backs_off));
         }
         if memory.told {
             self.untold.remove(&ix);
         }
-        let Some(row) = self.row_mut(ix) else { return };
-        row.remember(|past| *past = memory.past);
-        row.assumed = memory.assumed;
     }
 
     /// Puts a row back where it stood in its queue.
