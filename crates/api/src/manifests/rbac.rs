@@ -92,6 +92,8 @@ fn hub_rules() -> Vec<Value> {
         rule(fairlead::GROUP, &["jobs"], &[UNSUSPEND_VERB]),
         rule(BATCH, &["jobs"], &READ),
         rule(BATCH, &["jobs", "jobs/status"], &CHANGE),
+        // Jobs whose time to be kept is over.
+        rule(BATCH, &["jobs"], &["delete"]),
         // Workloads are owned by their Jobs and block their deletion.
         rule(BATCH, &["jobs/finalizers"], &["update"]),
         rule(CORE, &["namespaces"], &READ),

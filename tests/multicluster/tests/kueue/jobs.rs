@@ -143,7 +143,8 @@ async fn kq_049_requests_above_limits_wait(world: &World) -> Result<()> {
     ))
     .await?;
     team.until_workload_of("large", "says why it waits", |workload| {
-        has(workload, "QuotaReserved", "False") && at(workload, "/status/verdict/code") == "Misconfigured"
+        has(workload, "QuotaReserved", "False")
+            && at(workload, "/status/verdict/code") == "RequestsExceedLimits"
     })
     .await?;
     team.submit(&JobSpec::new("small").cpu("1")).await?;
@@ -334,6 +335,7 @@ async fn kq_164_job_may_change_its_queue_while_suspended(world: &World) -> Resul
     world.patch(&job(&team, "a"), &label).await?;
     let workload = team.until_workload_of("a", "is admitted", admitted).await?;
     ensure!(at(&workload, "/spec/queueName") == "other", "{workload}");
+    world.until(&job(&team, "a"), "runs", |job| at(job, "/spec/suspend") == false).await?;
     let back = json!({"metadata": {"labels": {"kueue.x-k8s.io/queue-name": "main"}}});
     world.refuses_patch("while it runs", &job(&team, "a"), &back, "only while the Job is suspended").await
 }

@@ -26,7 +26,6 @@ pub(crate) fn scenarios() -> Vec<Scenario<World>> {
         scenario!(kq_046_a_stopped_cluster_queue_holds_or_drains).together(),
         scenario!(kq_047_a_stopped_local_queue_holds_or_drains_its_own).together(),
         scenario!(kq_117_quota_is_held_until_the_last_pod_has_stopped).together(),
-        scenario!(kq_118_pods_that_are_done_with_give_quota_back).together(),
         scenario!(kq_025_a_finished_workload_goes_after_its_time),
         scenario!(kq_026_a_job_goes_after_the_hub_deactivated_it),
         scenario!(kq_217_a_restart_decides_and_writes_nothing_new),
@@ -201,27 +200,6 @@ async fn kq_117_quota_is_held_until_the_last_pod_has_stopped(world: &World) -> R
     ensure!(has(&workload, "QuotaReserved", "True"), "quota is held: {}", workload["status"]);
     team.jobs()?.complete("next").await?;
     world.until(&at, "gave its quota back", |workload| gave_back(workload, "Deactivated")).await?;
-    Ok(())
-}
-
-async fn kq_118_pods_that_are_done_with_give_quota_back(world: &World) -> Result<()> {
-    let team = world.team("kq-118").await?;
-    team.queue(&[("cpu", "4")]).await?;
-    // Half of the pods end, the others run on.
-    team.submit(&JobSpec::new("train").pods(4).cpu("1").run_for("600s")).await?;
-    team.jobs()?.until("train", "is active", is_active).await?;
-    let path = format!("/api/v1/namespaces/{}/pods", team.name());
-    let request = http::Request::get(&path).body(Vec::new())?;
-    let pods: Value = world.client()?.request(request).await?;
-    for pod in pods["items"].as_array().into_iter().flatten().take(2) {
-        let name = pod["metadata"]["name"].as_str().context("name")?;
-        let at = At::new("v1", "pods", team.name(), name);
-        world.patch_status(&at, &json!({"phase": "Succeeded"})).await?;
-    }
-    let halved = |workload: &Value| workload["status"]["reclaimablePods"][0]["count"] == json!(2);
-    team.until_workload_of("train", "says that two pods are done with", halved).await?;
-    team.submit(&JobSpec::new("next").pods(2).cpu("1")).await?;
-    team.jobs()?.complete("next").await?;
     Ok(())
 }
 

@@ -147,7 +147,7 @@ async fn pending(world: &World, path: &str) -> Result<Vec<(String, i64, i64)>> {
 async fn three_in_line(world: &World, team: &Team<'_>) -> Result<()> {
     team.queue(&[("cpu", "2")]).await?;
     world.apply(&[local_queue(team.name(), "other", team.name())]).await?;
-    team.submit(&JobSpec::new("runs").cpu("2")).await?;
+    team.submit(&JobSpec::new("runs").cpu("2").run_for("600s")).await?;
     team.until_workload_of("runs", "is admitted", admitted).await?;
     for (name, priority, local) in [("third", 1, "main"), ("second", 2, "other"), ("first", 3, "main")] {
         let class = team.named(name);

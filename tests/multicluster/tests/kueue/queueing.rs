@@ -1,11 +1,12 @@
 //! The place in line after an eviction, and what is counted.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use fairlead_multicluster::{
     kueue::{Team, World, admitted, cluster_queue, has, priority_class},
     scenario,
     scenario::Scenario,
-    work::{JobSpec, is_active},
+    wait,
+    work::{BOUND, JobSpec, is_active},
 };
 use serde_json::{Value, json};
 
@@ -52,6 +53,12 @@ async fn kq_040_a_preempted_workload_keeps_its_place(world: &World) -> Result<()
     let team = preempting(world, "kq-040").await?;
     team.submit(&JobSpec::new("first").cpu("1").run_for("600s")).await?;
     team.jobs()?.until("first", "is active", is_active).await?;
+    let first = world.get(&team.workload_of("first").await?).await?.unwrap_or_default();
+    // Creation times are whole seconds, and workloads of one second stand in no particular order.
+    let created: jiff::Timestamp =
+        first["metadata"]["creationTimestamp"].as_str().context("time")?.parse()?;
+    let later = async || Ok(jiff::Timestamp::now().as_second() > created.as_second());
+    wait::until_true("a later second has begun", BOUND, later).await?;
     team.submit(&JobSpec::new("second").cpu("1").run_for("600s")).await?;
     team.submit(&high(&team, "high")).await?;
     team.until_workload_of("first", "is preempted", |workload| has(workload, "Evicted", "True")).await?;

@@ -232,7 +232,7 @@ async fn kq_015_unlabelled_job_goes_to_the_default_queue(world: &World) -> Resul
 }
 
 async fn a_flavors_labels_and_tolerations_are_on_the_pods(world: &World) -> Result<()> {
-    let team = world.team("kq-016").await?;
+    let team = world.team("flavor-pods").await?;
     let taint = json!([{"key": "pool", "value": "a", "effect": "NoSchedule"}]);
     let toleration = json!([{"key": "pool", "operator": "Equal", "value": "a", "effect": "NoSchedule"}]);
     team.queue(&[("cpu", "4")]).await?;
