@@ -18,10 +18,14 @@ mod lifecycle;
 mod migration;
 #[path = "kueue/operations.rs"]
 mod operations;
+#[path = "kueue/order.rs"]
+mod order;
 #[path = "kueue/queueing.rs"]
 mod queueing;
 #[path = "kueue/queues.rs"]
 mod queues;
+#[path = "kueue/quota.rs"]
+mod quota;
 #[path = "kueue/readiness.rs"]
 mod readiness;
 #[path = "kueue/settings.rs"]
@@ -50,6 +54,8 @@ async fn main() -> ExitCode {
         two_phase::scenarios(),
         lifecycle::scenarios(),
         queueing::scenarios(),
+        order::scenarios(),
+        quota::scenarios(),
         readiness::scenarios(),
         operations::scenarios(),
     ]

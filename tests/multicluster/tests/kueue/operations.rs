@@ -102,7 +102,7 @@ async fn kq_031_feature_gates_come_from_one_place(world: &World) -> Result<()> {
 }
 
 /// Lets the API server reach the hub's visibility API: a Service of the kind ExternalName stands for the pods.
-async fn register(world: &World) -> Result<()> {
+pub(crate) async fn register(world: &World) -> Result<()> {
     let fleet = world.fleet();
     let service = json!({
         "apiVersion": "v1", "kind": "Service",
@@ -131,7 +131,8 @@ async fn register(world: &World) -> Result<()> {
 
 const VISIBILITY: &str = "/apis/visibility.kueue.x-k8s.io/v1beta2";
 
-async fn pending(world: &World, path: &str) -> Result<Vec<(String, i64, i64)>> {
+/// A line of the visibility API, in its order: owner, place in the ClusterQueue, place in the LocalQueue.
+pub(crate) async fn pending(world: &World, path: &str) -> Result<Vec<(String, i64, i64)>> {
     let text = world.cluster()?.kubectl(&["get", "--raw", &format!("{VISIBILITY}/{path}")]).await?;
     let summary: Value = serde_json::from_str(&text)?;
     let items = summary["items"].as_array().context("a summary without items")?;
@@ -186,6 +187,20 @@ async fn kq_052_pending_workloads_are_visible_in_queue_order(world: &World) -> R
     Ok(())
 }
 
+/// Waits until the metrics have lines that begin so. Whoever scrapes is a service account of this namespace.
+pub(crate) async fn scraped(world: &World, namespace: &str, wanted: &[String]) -> Result<()> {
+    let reader = served::token(world, namespace, "prometheus", true).await?;
+    wait::until("everything is scraped", BOUND, async || {
+        let text = scrape(world, Some(&reader)).await?;
+        let missing: Vec<&String> = wanted
+            .iter()
+            .filter(|line| !text.lines().any(|found| found.starts_with(line.as_str())))
+            .collect();
+        if missing.is_empty() { Ok(Some(())) } else { anyhow::bail!("without {missing:?}") }
+    })
+    .await
+}
+
 async fn kq_204_a_scrape_has_the_families_and_is_for_who_may(world: &World) -> Result<()> {
     let team = world.team("kq-204").await?;
     team.queue(&[("cpu", "2")]).await?;
@@ -207,16 +222,7 @@ async fn kq_204_a_scrape_has_the_families_and_is_for_who_may(world: &World) -> R
         "kueue_admission_attempts_total{result=\"success\",replica_role=\"leader\"}".to_owned(),
         "kueue_build_info{".to_owned(),
     ];
-    let reader = served::token(world, "kq-204", "prometheus", true).await?;
-    wait::until("everything is scraped", BOUND, async || {
-        let text = scrape(world, Some(&reader)).await?;
-        let missing: Vec<&String> = wanted
-            .iter()
-            .filter(|line| !text.lines().any(|found| found.starts_with(line.as_str())))
-            .collect();
-        if missing.is_empty() { Ok(Some(())) } else { anyhow::bail!("without {missing:?}") }
-    })
-    .await?;
+    scraped(world, team.name(), &wanted).await?;
     let nobody = served::token(world, "kq-204", "nobody", false).await?;
     for (token, code) in [(None, "401"), (Some("nonsense"), "401"), (Some(nobody.as_str()), "403")] {
         let Err(error) = scrape(world, token).await else { anyhow::bail!("{code} is let in") };
