@@ -6,6 +6,8 @@
 
 #![expect(clippy::print_stdout, reason = "scenarios print what they measured")]
 
+#[path = "kueue/fairness.rs"]
+mod fairness;
 #[path = "kueue/idle.rs"]
 mod idle;
 #[path = "kueue/jobs.rs"]
@@ -20,6 +22,8 @@ mod migration;
 mod operations;
 #[path = "kueue/order.rs"]
 mod order;
+#[path = "kueue/preemption.rs"]
+mod preemption;
 #[path = "kueue/queueing.rs"]
 mod queueing;
 #[path = "kueue/queues.rs"]
@@ -56,6 +60,8 @@ async fn main() -> ExitCode {
         queueing::scenarios(),
         order::scenarios(),
         quota::scenarios(),
+        preemption::scenarios(),
+        fairness::scenarios(),
         readiness::scenarios(),
         operations::scenarios(),
     ]
