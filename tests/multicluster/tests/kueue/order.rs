@@ -146,13 +146,20 @@ async fn kq_038_the_line_is_by_priority_time_and_uid(world: &World) -> Result<()
 
 /// The one of middle priority preempts; while its victim stops, one of the highest priority comes. The middle one gets
 /// what it preempted for, and only then is preempted itself.
+/// The victim is in another queue, so that `top` may preempt nobody and only waits for its turn.
 async fn kq_041_who_preempts_is_not_overtaken_meanwhile(world: &World) -> Result<()> {
     let team = world.team("kq-041").await?;
-    let preemption = json!({"withinClusterQueue": "LowerPriority"});
-    team.queue_as(cpus(&team, "1").set("/spec/preemption", preemption)).await?;
+    let cohort = json!(team.name());
+    let reclaims = json!({"reclaimWithinCohort": "Any"});
+    let owner = cpus(&team, "1").set("/spec/cohortName", cohort.clone()).set("/spec/preemption", reclaims);
+    team.queue_as(owner).await?;
+    let other = team.named("other");
+    let none: &[(&str, &str)] = &[("cpu", "0"), ("memory", "1Ti")];
+    let borrower = cluster_queue(&other, &[(team.name(), none)]).set("/spec/cohortName", cohort);
+    world.apply(&[borrower, local_queue(team.name(), "other", &other)]).await?;
     let middle = of_priority(&team, long("middle", "1"), 100).await?;
     let top = of_priority(&team, long("top", "1"), 200).await?;
-    team.submit(&long("low", "1").stop_after("6s")).await?;
+    team.submit(&long("low", "1").queue("other").stop_after("6s")).await?;
     team.jobs()?.until("low", "is active", is_active).await?;
     team.submit(&middle).await?;
     waits(&team, "middle", "WaitingForPreemptedWorkloads").await?;
@@ -160,10 +167,8 @@ async fn kq_041_who_preempts_is_not_overtaken_meanwhile(world: &World) -> Result
     team.workload_of("top").await?;
     let low = now(&team, "low").await?;
     ensure!(reserved(&low), "top came too late to overtake: {}", low["status"]);
-    let had_it = |workload: &Value| {
-        admitted(workload) || workload["status"]["schedulingStats"]["evictions"][0]["reason"] == "Preempted"
-    };
-    team.until_workload_of("middle", "was admitted", had_it).await?;
+    team.until_workload_of("middle", "is admitted", admitted).await?;
+    ensure!(!admitted(&now(&team, "top").await?), "the quota is in use");
     Ok(())
 }
 
