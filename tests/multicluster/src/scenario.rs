@@ -1,8 +1,8 @@
 //! Runs named end-to-end scenarios against one shared world, with the words and the exit code of a test binary.
 //!
 //! Starting clusters takes seconds, so all scenarios of a run share one world. Each works in namespaces of its own.
-//! Neighbours marked [`Scenario::together`] run at the same time; any other runs alone, for what it does to the world
-//! (kill the hub, cut a link) would disturb the rest.
+//! Neighbours marked [`Scenario::together`] run at the same time, a dozen at once; any other runs alone, for what it
+//! does to the world (kill the hub, cut a link) would disturb the rest.
 //!
 //! Arguments as for `cargo test`: substrings of names to run, `--exact`, `--skip SUBSTRING`, `--list`, `--ignored` and
 //! `--include-ignored` for long ones. Other flags are taken and ignored.
@@ -16,13 +16,16 @@ use std::{
 };
 
 use anyhow::{Result, anyhow};
-use futures::{FutureExt, future::LocalBoxFuture};
+use futures::{FutureExt, StreamExt, future::LocalBoxFuture, stream};
 
 /// What a scenario's function looks like, boxed. [`scenario!`](crate::scenario!) makes it from an `async fn(&World)`.
 pub type Run<W> = for<'a> fn(&'a W) -> LocalBoxFuture<'a, Result<()>>;
 
 /// How long a scenario may take unless it says otherwise.
 const BOUND: Duration = Duration::from_secs(180);
+
+/// How many scenarios run at the same time, at most. More would only wait for the cores, and for longer than their bounds.
+const AT_ONCE: usize = 12;
 
 /// A named scenario.
 #[derive(Debug)]
@@ -168,7 +171,8 @@ async fn run_all<W>(
 ) -> Vec<(&'static str, anyhow::Error)> {
     let mut failures = Vec::new();
     for group in selected.chunk_by(|one, next| one.together && next.together) {
-        let results = futures::future::join_all(group.iter().map(|scenario| run(world, scenario, say))).await;
+        let runs = stream::iter(group.iter().map(|scenario| run(world, scenario, say)));
+        let results: Vec<_> = runs.buffer_unordered(AT_ONCE).collect().await;
         failures.extend(results.into_iter().flatten());
     }
     failures

@@ -119,7 +119,7 @@ async fn owners(client: &Client) -> Result<()> {
     for (what, job, suspended) in [
         ("a JobSet's", owned("JobSet", "jobset.x-k8s.io/v1alpha2", true), false),
         ("a CronJob's", owned("CronJob", "batch/v1", true), true),
-        ("a foreign CronJob's", owned("CronJob", "example.com/v1", true), false),
+        ("one with an owner that is no job that is queued", owned("CronJob", "example.com/v1", true), true),
         ("one with an owner that is no controller", owned("JobSet", "jobset.x-k8s.io/v1alpha2", false), true),
     ] {
         let stored = dry_run(client, "team-a", &job).await?;

@@ -26,7 +26,7 @@ const ROWS: &[Row] = &[
     (HUB, false, "update", "fairlead.dev", "hubstates", "", "other"),
     (HUB, false, "get", "", "secrets", "team-a", ""),
     (HUB, false, "create", "batch", "jobs", "team-a", ""),
-    (HUB, false, "delete", "batch", "jobs", "team-a", ""),
+    (HUB, true, "delete", "batch", "jobs", "team-a", ""),
     (HUB, false, "create", "", "pods", "team-a", ""),
     (HUB, false, "impersonate", "", "serviceaccounts", "team-a", ""),
     (HUB, false, "create", "rbac.authorization.k8s.io", "clusterrolebindings", "", ""),
