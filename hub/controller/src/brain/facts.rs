@@ -11,6 +11,7 @@ use super::Brain;
 use super::restore::grant_of;
 use super::run::{Excluded, Grant, Run};
 use super::settings::RequeuingTimestamp;
+use super::upkeep::is_out_of_sync;
 use crate::jobs::{ManagedBy, json};
 use crate::mirror;
 
@@ -68,6 +69,10 @@ impl Brain {
         }
         if run.job.as_ref().is_some_and(|job| is_gated(&job.json)) {
             return Some(Reason::AdmissionGated);
+        }
+        if is_out_of_sync(run) {
+            // Quota for other pods than the job's must not be given before that is written down.
+            return Some(Reason::InvalidJob);
         }
         if let Some(hold) = run.base.as_ref().and_then(|base| base.hold) {
             return Some(hold);

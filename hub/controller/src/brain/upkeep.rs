@@ -161,7 +161,7 @@ impl Brain {
 }
 
 /// Whether a Job that has not been started names a Workload that is for other pods [J-3].
-fn is_out_of_sync(run: &Run) -> bool {
+pub(crate) fn is_out_of_sync(run: &Run) -> bool {
     let (Some(job), Some(workload)) = (&run.job, &run.workload) else {
         return false;
     };

@@ -211,23 +211,25 @@ async fn kq_015_unlabelled_job_goes_to_the_default_queue(world: &World) -> Resul
     team.queue(&[("cpu", "4")]).await?;
     world.apply(&[local_queue(team.name(), "default", team.name())]).await?;
     // The policy's view of LocalQueues follows after a moment.
-    let created = wait::until("the policy knows the queue", BOUND, async || {
-        let created = team.jobs()?.create(&JobSpec::new("plain")).await?;
+    let mut tries = 0..;
+    let mut next_name = || format!("plain-{}", tries.next().unwrap_or(0));
+    let (name, created) = wait::until("the policy knows the queue", BOUND, async || {
+        let name = next_name();
+        let created = team.jobs()?.create(&JobSpec::new(&name)).await?;
         if created
             .metadata
             .labels
             .as_ref()
             .is_some_and(|labels| labels.contains_key("kueue.x-k8s.io/queue-name"))
         {
-            return Ok(Some(created));
+            return Ok(Some((name, created)));
         }
-        team.jobs()?.delete("plain").await?;
-        team.jobs()?.gone("plain", BOUND).await?;
+        team.jobs()?.delete(&name).await?;
         Ok(None)
     })
     .await?;
     ensure!(created.spec.context("spec")?.suspend == Some(true));
-    team.jobs()?.complete("plain").await?;
+    team.jobs()?.complete(&name).await?;
     Ok(())
 }
 
