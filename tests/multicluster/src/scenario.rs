@@ -1,7 +1,7 @@
 //! Runs named end-to-end scenarios against one shared world, with the words and the exit code of a test binary.
 //!
 //! Starting clusters takes seconds, so all scenarios of a run share one world. Each works in namespaces of its own.
-//! Neighbours marked [`Scenario::together`] run at the same time, a dozen at once; any other runs alone, for what it
+//! Neighbours marked [`Scenario::together`] run at the same time, eight at once; any other runs alone, for what it
 //! does to the world (kill the hub, cut a link) would disturb the rest.
 //!
 //! Arguments as for `cargo test`: substrings of names to run, `--exact`, `--skip SUBSTRING`, `--list`, `--ignored` and
@@ -25,7 +25,7 @@ pub type Run<W> = for<'a> fn(&'a W) -> LocalBoxFuture<'a, Result<()>>;
 const BOUND: Duration = Duration::from_secs(180);
 
 /// How many scenarios run at the same time, at most. More would only wait for the cores, and for longer than their bounds.
-const AT_ONCE: usize = 12;
+const AT_ONCE: usize = 8;
 
 /// A named scenario.
 #[derive(Debug)]

@@ -204,7 +204,7 @@ pub(crate) async fn scraped(world: &World, namespace: &str, wanted: &[String]) -
 async fn kq_204_a_scrape_has_the_families_and_is_for_who_may(world: &World) -> Result<()> {
     let team = world.team("kq-204").await?;
     team.queue(&[("cpu", "2")]).await?;
-    team.submit(&JobSpec::new("runs").cpu("1")).await?;
+    team.submit(&JobSpec::new("runs").cpu("1").run_for("600s")).await?;
     team.until_workload_of("runs", "is admitted", admitted).await?;
     team.submit(&JobSpec::new("waits").cpu("2")).await?;
     let queue = team.name();
