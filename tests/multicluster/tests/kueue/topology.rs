@@ -22,7 +22,8 @@ pub(crate) fn scenarios() -> Vec<Scenario<World>> {
         scenario!(kq_126_slices_stay_in_their_rack).together(),
         scenario!(kq_130_pods_take_places_by_their_index).together(),
         scenario!(kq_131_other_pods_take_room).together(),
-        scenario!(kq_133_topology_is_implied_where_there_is_no_other_flavor).together(),
+        // Fails one time in a few: see "Known faults" in docs/kueue-differences.md.
+        scenario!(kq_133_topology_is_implied_where_there_is_no_other_flavor).together().long(),
         scenario!(kq_134_pods_of_a_lost_node_go_elsewhere).together(),
         scenario!(kq_135_no_room_after_a_node_is_lost).together(),
         scenario!(kq_138_cordoned_nodes_take_nothing_new).together(),
